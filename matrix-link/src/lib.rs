@@ -1,0 +1,35 @@
+//! Matrix sessions for Waybread: login, trust, sync, sending.
+//!
+//! This is the only crate that names matrix-sdk. What comes in is an [`Event`], what goes out is an [`Outgoing`]; the
+//! agent, the person's phone client and the tests all stand on these.
+//!
+//! - [`Link::open`] (`session`): logs in once, keeps the session, restores it at every later start;
+//! - `trust`: cross-signing, recovery key, and which devices' words count;
+//! - [`Link::run_sync`] (`sync`): our own loop; what it received is in the caller's store before it asks for more;
+//! - `invites`: accepted from allowed people only;
+//! - [`Sender`] (`sender`): the one way out, with the caller's transaction id;
+//! - [`Rooms`] (`rooms`): what is known of a room and its people.
+//!
+//! [`Sender`] and [`Rooms`] are traits, so that everything above runs in tests without a homeserver.
+
+// Futures that hold the SDK's sync are nested too deep for the default limit.
+#![recursion_limit = "256"]
+
+mod access;
+mod event;
+mod files;
+mod invites;
+mod rooms;
+mod sender;
+mod session;
+mod sync;
+mod trust;
+
+pub use access::{AccessEntryError, AccessList, Trust};
+pub use event::{Event, EventKind, Membership, Message, MessageKind, ParseError, Protection, Standing, parse};
+pub use files::{private_dir, read_or_create_key, write_private};
+pub use rooms::{FetchError, NewRoom, Rooms};
+pub use sender::{Outgoing, Payload, SendError, Sender};
+pub use session::{Account, Credentials, Link, OpenError};
+pub use sync::{Batch, Sink, SinkError, SyncError, Typing};
+pub use trust::TrustReport;

@@ -1,0 +1,163 @@
+//! What is known of a room and its people.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use matrix_sdk::{EncryptionState, Error, Room};
+use ruma::{
+    EventId, OwnedRoomId, OwnedUserId, RoomId, UserId,
+    api::client::{
+        room::create_room::v3::{Request as CreateRoom, RoomPreset},
+        typing::create_typing_event::v3::{Request as SetTyping, Typing, TypingInfo},
+    },
+    events::{InitialStateEvent, room::encryption::RoomEncryptionEventContent},
+};
+
+use crate::{Event, Link};
+
+/// How long the homeserver shows that somebody types, unless told again.
+const TYPING_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Looks things up in rooms, and shows that we are at work there.
+#[async_trait]
+pub trait Rooms: Send + Sync {
+    /// The account's own user id.
+    fn user_id(&self) -> &UserId;
+
+    /// Whether the room is a direct one: by `m.direct`, which also holds what `is_direct` of an invite said. Never by
+    /// the number of people in it.
+    async fn is_direct(&self, room: &RoomId) -> bool;
+
+    /// Whether the room is encrypted, or is not known not to be: then it is treated as if it were.
+    async fn is_encrypted(&self, room: &RoomId) -> bool;
+
+    /// The name of `user` in the room, with the user id behind it where two people there have the same one.
+    async fn display_name(&self, room: &RoomId, user: &UserId) -> String;
+
+    /// Fetches one event, decrypted.
+    ///
+    /// # Errors
+    /// When there is no such event that we may see, or the server can't be reached.
+    async fn event(&self, room: &RoomId, id: &EventId) -> Result<Event, FetchError>;
+
+    /// Shows or clears that we are typing. A failure is not worth a word: it ends by itself after 30 s.
+    async fn set_typing(&self, room: &RoomId, typing: bool);
+}
+
+/// Why an event could not be fetched.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// We are not in that room.
+    #[error("not in the room {0}")]
+    NotInRoom(OwnedRoomId),
+    /// The server does not give it.
+    #[error("the event can't be fetched")]
+    Server(#[source] Box<Error>),
+    /// It is no event that we can read.
+    #[error(transparent)]
+    Malformed(#[from] crate::ParseError),
+}
+
+/// A room to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NewRoom {
+    /// An encrypted direct room with one person.
+    Direct(OwnedUserId),
+    /// An encrypted room with several.
+    Group {
+        /// Its name.
+        name: String,
+        /// Who is invited.
+        invite: Vec<OwnedUserId>,
+    },
+}
+
+impl Link {
+    /// Makes a room and invites people.
+    ///
+    /// # Errors
+    /// When the server refuses or can't be reached.
+    pub async fn create_room(&self, new: NewRoom) -> Result<OwnedRoomId, FetchError> {
+        let mut request = CreateRoom::new();
+        request.initial_state =
+            vec![InitialStateEvent::with_empty_state_key(RoomEncryptionEventContent::with_recommended_defaults())
+                .to_raw_any()];
+        match new {
+            NewRoom::Direct(user) => {
+                request.invite = vec![user];
+                request.is_direct = true;
+                request.preset = Some(RoomPreset::TrustedPrivateChat);
+            }
+            NewRoom::Group { name, invite } => {
+                request.invite = invite;
+                request.name = Some(name);
+                request.preset = Some(RoomPreset::PrivateChat);
+            }
+        }
+        let room = self.client.create_room(request).await.map_err(|error| FetchError::Server(Box::new(error)))?;
+        Ok(room.room_id().to_owned())
+    }
+
+    /// The direct room with `user` that we are in, where there is one.
+    pub fn direct_room_with(&self, user: &UserId) -> Option<OwnedRoomId> {
+        self.client.get_dm_room(user).map(|room| room.room_id().to_owned())
+    }
+
+    /// Whether `user` is in the room now, asked from the server where it is not known.
+    pub async fn has_joined(&self, room: &RoomId, user: &UserId) -> bool {
+        let Some(room) = self.client.get_room(room) else { return false };
+        matches!(room.get_member(user).await, Ok(Some(member))
+            if *member.membership() == ruma::events::room::member::MembershipState::Join)
+    }
+
+    fn room(&self, room: &RoomId) -> Option<Room> {
+        self.client.get_room(room)
+    }
+}
+
+#[async_trait]
+impl Rooms for Link {
+    fn user_id(&self) -> &UserId {
+        &self.user
+    }
+
+    async fn is_direct(&self, room: &RoomId) -> bool {
+        match self.room(room) {
+            Some(room) => room.is_direct().await.unwrap_or_default(),
+            None => false,
+        }
+    }
+
+    async fn is_encrypted(&self, room: &RoomId) -> bool {
+        match self.room(room) {
+            Some(room) => room.latest_encryption_state().await.map_or(true, |state| !matches!(state, EncryptionState::NotEncrypted)),
+            None => true,
+        }
+    }
+
+    async fn display_name(&self, room: &RoomId, user: &UserId) -> String {
+        let member = match self.room(room) {
+            Some(room) => room.get_member_no_sync(user).await.ok().flatten(),
+            None => None,
+        };
+        match member {
+            Some(member) if member.name_ambiguous() => format!("{} ({user})", member.name()),
+            Some(member) => member.name().to_owned(),
+            None => user.localpart().to_owned(),
+        }
+    }
+
+    async fn event(&self, room: &RoomId, id: &EventId) -> Result<Event, FetchError> {
+        let room = self.room(room).ok_or_else(|| FetchError::NotInRoom(room.to_owned()))?;
+        let event = room.event(id, None).await.map_err(|error| FetchError::Server(Box::new(error)))?;
+        Ok(self.convert(&room, &event).await?)
+    }
+
+    async fn set_typing(&self, room: &RoomId, typing: bool) {
+        let typing = if typing { Typing::Yes(TypingInfo::new(TYPING_TIMEOUT)) } else { Typing::No };
+        let request = SetTyping::new(self.user.clone(), room.to_owned(), typing);
+        if let Err(error) = self.client.send(request).await {
+            tracing::debug!(%room, %error, "typing not shown");
+        }
+    }
+}
