@@ -1,1 +1,26 @@
-//! x
+//! Waybread: an LLM agent that lives in Matrix rooms and reaches the phone in your pocket.
+//!
+//! The rooms of the house, in the order in which a message passes through them (docs/architecture.md tells the road):
+//!
+//! - `matrix-link`, a crate of its own: the homeserver's events as ours, ours as requests;
+//! - [`inbox`]: received, on disk, handled once;
+//! - [`conversation`]: who is addressed, what the model sees, which turn runs;
+//! - [`turn`]: the loop of model and tools ([`model`], [`tools`]);
+//! - [`outbox`]: paced and durable, the one way out ([`render`] makes the HTML).
+//!
+//! Beside the road: [`config`], [`store`], [`clock`]; [`app`] puts them together.
+
+// Futures that hold the SDK's sync are nested too deep for the default limit.
+#![recursion_limit = "256"]
+
+pub mod app;
+pub mod clock;
+pub mod config;
+pub mod conversation;
+pub mod inbox;
+pub mod model;
+pub mod outbox;
+pub mod render;
+pub mod store;
+pub mod tools;
+pub mod turn;

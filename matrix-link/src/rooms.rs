@@ -79,9 +79,10 @@ impl Link {
     /// When the server refuses or can't be reached.
     pub async fn create_room(&self, new: NewRoom) -> Result<OwnedRoomId, FetchError> {
         let mut request = CreateRoom::new();
-        request.initial_state =
-            vec![InitialStateEvent::with_empty_state_key(RoomEncryptionEventContent::with_recommended_defaults())
-                .to_raw_any()];
+        request.initial_state = vec![
+            InitialStateEvent::with_empty_state_key(RoomEncryptionEventContent::with_recommended_defaults())
+                .to_raw_any(),
+        ];
         match new {
             NewRoom::Direct(user) => {
                 request.invite = vec![user];
@@ -94,7 +95,8 @@ impl Link {
                 request.preset = Some(RoomPreset::PrivateChat);
             }
         }
-        let room = self.client.create_room(request).await.map_err(|error| FetchError::Server(Box::new(error)))?;
+        let room =
+            self.client.create_room(request).await.map_err(|error| FetchError::Server(Box::new(error)))?;
         Ok(room.room_id().to_owned())
     }
 
@@ -130,7 +132,10 @@ impl Rooms for Link {
 
     async fn is_encrypted(&self, room: &RoomId) -> bool {
         match self.room(room) {
-            Some(room) => room.latest_encryption_state().await.map_or(true, |state| !matches!(state, EncryptionState::NotEncrypted)),
+            Some(room) => room
+                .latest_encryption_state()
+                .await
+                .map_or(true, |state| !matches!(state, EncryptionState::NotEncrypted)),
             None => true,
         }
     }

@@ -141,7 +141,9 @@ impl Link {
                 device: decrypted.encryption_info.sender_device.clone(),
                 standing: self.standing(room, &decrypted.encryption_info).await,
             },
-            TimelineEventKind::UnableToDecrypt { .. } | TimelineEventKind::PlainText { .. } => Protection::Clear,
+            TimelineEventKind::UnableToDecrypt { .. } | TimelineEventKind::PlainText { .. } => {
+                Protection::Clear
+            }
         };
         let raw = serde_json::from_str(event.raw().json().get()).unwrap_or_default();
         parse(room.room_id(), &raw, protection)

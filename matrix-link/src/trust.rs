@@ -45,7 +45,9 @@ fn standing(state: &VerificationState) -> Standing {
         VerificationState::Verified => Standing::Verified,
         VerificationState::Unverified(level) => match level {
             VerificationLevel::UnverifiedIdentity => Standing::CrossSigned,
-            VerificationLevel::VerificationViolation | VerificationLevel::UnsignedDevice => Standing::Unsigned,
+            VerificationLevel::VerificationViolation | VerificationLevel::UnsignedDevice => {
+                Standing::Unsigned
+            }
             VerificationLevel::None(_) | VerificationLevel::MismatchedSender => Standing::NotTheirs,
         },
     }
@@ -93,7 +95,10 @@ impl Link {
     pub(crate) async fn standing(&self, room: &Room, info: &EncryptionInfo) -> Standing {
         let first = standing(&info.verification_state);
         if first >= Standing::CrossSigned
-            || matches!(info.verification_state, VerificationState::Unverified(VerificationLevel::MismatchedSender))
+            || matches!(
+                info.verification_state,
+                VerificationState::Unverified(VerificationLevel::MismatchedSender)
+            )
         {
             return first;
         }

@@ -23,6 +23,8 @@ mod secret;
 mod test;
 mod toolchain;
 
+use self::progress::say;
+
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", about = "Runs the project")]
 struct Arguments {
@@ -63,10 +65,10 @@ fn main() -> ExitCode {
 /// An interruption is what the person asked for, no error. A failed command's exit code becomes ours.
 fn report(error: &anyhow::Error) -> ExitCode {
     if error.is::<interrupt::Interrupted>() {
-        eprintln!("\nEnded.");
+        say("\nEnded.");
         return ExitCode::from(interrupt::EXIT_CODE);
     }
-    eprintln!("\nerror: {error:#}");
+    say(format_args!("\nerror: {error:#}"));
     match error.downcast_ref::<process::Failed>() {
         Some(failed) => failed.exit_code(),
         None => ExitCode::FAILURE,

@@ -1,0 +1,143 @@
+//! Puts the house together and runs it.
+
+mod models;
+
+use std::{
+    io::{self, Write},
+    sync::Arc,
+};
+
+use anyhow::Context;
+use matrix_link::{Account, Credentials, Link, Rooms, TrustReport, private_dir};
+use tokio::sync::Semaphore;
+
+use crate::{
+    clock::SystemClock,
+    config::{self, Config},
+    conversation::{Hub, Settings, Shared},
+    inbox::Inbox,
+    outbox::Outbox,
+    store::Store,
+    tools::{Now, Toolbox},
+};
+
+/// Runs the agent until it is told to end (Ctrl-C, SIGTERM).
+///
+/// Prints a line that begins with `ready:` on standard output when it can be talked to.
+///
+/// # Errors
+/// When it can't start, or the homeserver has ended its session.
+pub async fn run(config: Config) -> anyhow::Result<()> {
+    let state_dir = &config.matrix.state_dir;
+    private_dir(state_dir).with_context(|| format!("state folder {}", state_dir.display()))?;
+    let store = Store::open(&state_dir.join("waybread.sqlite3"), &config.matrix.user)
+        .await
+        .with_context(|| format!("store in {}", state_dir.display()))?;
+    let link = Link::open(account(&config), store.position().await?)
+        .await
+        .map_err(|error| explain(error, &config))?;
+    let report = link.establish_trust().await;
+    announce(&report)?;
+
+    let link = Arc::new(link);
+    let clock = Arc::new(SystemClock);
+    let outbox = Outbox::new(link.clone(), store.clone(), &config.outbox, &config.draft);
+    let shared = Shared {
+        rooms: link.clone(),
+        outbox: outbox.clone(),
+        store: store.clone(),
+        models: models::build(&config.model, &store)?,
+        tools: Toolbox::new(vec![Arc::new(Now::new(clock.clone(), config.agent.time_zone.clone()))]),
+        clock,
+        places: Semaphore::new(config.turn.max_concurrent),
+        settings: settings(&config),
+    };
+    let mut hub = Hub::new(Arc::new(shared));
+    let inbox = Inbox::new(store, config.inbox.max_queued);
+
+    writeln!(io::stdout(), "ready: {}", link.user_id())?;
+    tokio::select! {
+        ended = link.run_sync(&inbox) => Err(ended.err().map_or_else(|| anyhow::anyhow!("sync ended"), Into::into)),
+        () = inbox.run(&mut hub) => Ok(()),
+        () = outbox.run() => Ok(()),
+        () = told_to_end() => {
+            tracing::info!("told to end");
+            Ok(())
+        }
+    }
+}
+
+fn account(config: &Config) -> Account {
+    let config::Matrix { homeserver, user, password, access_token, device_name, state_dir } =
+        config.matrix.clone();
+    Account {
+        homeserver: homeserver.to_string(),
+        user,
+        credentials: access_token.map(Credentials::Token).or(password.map(Credentials::Password)),
+        device_name,
+        state_dir,
+        trust: config.access.trust,
+        access: config.access.allow.clone(),
+    }
+}
+
+fn settings(config: &Config) -> Settings {
+    let Config { access, agent, model, turn, draft, outbox, inbox, .. } = config.clone();
+    Settings { access, agent, model, turn, draft, outbox, inbox }
+}
+
+/// Says what the operator can do about a session that does not open.
+fn explain(error: matrix_link::OpenError, config: &Config) -> anyhow::Error {
+    use matrix_link::OpenError;
+    let advice = match &error {
+        OpenError::NoCredentials(_) => Some(
+            "write the account's password into the file that matrix.password_file names (chmod 600), \
+             or set WAYBREAD_MATRIX_PASSWORD"
+                .to_owned(),
+        ),
+        OpenError::Forbidden(user) => Some(format!("check matrix.user ({user}) and its password or token")),
+        OpenError::Unreachable { .. } => {
+            Some(format!("check matrix.homeserver ({}) and whether it runs", config.matrix.homeserver))
+        }
+        _ => None,
+    };
+    match advice {
+        Some(advice) => anyhow::Error::new(error).context(advice),
+        None => error.into(),
+    }
+}
+
+/// Tells the operator how the account's keys stand.
+fn announce(report: &TrustReport) -> io::Result<()> {
+    if let Some(file) = &report.new_recovery_key {
+        writeln!(
+            io::stdout(),
+            "recovery key: written to {}; keep a copy in a safe place, it opens the agent's keys on another machine",
+            file.display()
+        )?;
+    }
+    if !report.device_signed {
+        tracing::warn!(
+            "this device is not signed by its account: clients may show a warning and withhold keys"
+        );
+    }
+    if !report.recovery {
+        tracing::warn!("the account's keys can't be recovered if this machine is lost");
+    }
+    Ok(())
+}
+
+async fn told_to_end() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminate) => {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+        }
+        Err(_) => {
+            let _ = tokio::signal::ctrl_c().await;
+        }
+    }
+}

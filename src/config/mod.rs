@@ -1,0 +1,127 @@
+//! What the operator decides: one checked, typed [`Config`] from a file and the environment.
+//!
+//! The annotated `config.toml` at the root of this repository is compiled in. It is the one place of the defaults,
+//! and it documents every key. A value comes from the environment, else from the operator's file, else from there.
+//!
+//! - Nothing is silent: a key or a `WAYBREAD_` variable that nobody reads is refused, with the nearest known name.
+//! - Every error is one line: the file, line and key or the variable, what is expected, what was found.
+//! - A secret never stands in the file, only in the environment or in a file of its own that is closed to others.
+//!   No error and no `Debug` output shows one.
+//!
+//! A new key is a line in `config.toml`, a field here and a line in its table's `read`; the reader learns from the
+//! latter that the key is known.
+
+mod error;
+mod limits;
+mod matrix;
+mod model;
+mod reader;
+mod secret;
+mod unknown;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use jiff::tz::TimeZone;
+
+use self::reader::Reader;
+pub use self::{
+    error::{ConfigError, Place},
+    limits::{Draft, Inbox, Outbox, Turn},
+    matrix::{Access, Matrix},
+    model::{Endpoint, Model, ResponseFormat, ToolCalls},
+};
+
+/// All that the operator decides, checked. Each field is the table of its name.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The account.
+    pub matrix: Matrix,
+    /// Whose words count.
+    pub access: Access,
+    /// Who the agent is.
+    pub agent: Agent,
+    /// Which model, and how it is asked.
+    pub model: Model,
+    /// The bounds of one turn, and of turns at once.
+    pub turn: Turn,
+    /// An answer while it is being written.
+    pub draft: Draft,
+    /// What is sent.
+    pub outbox: Outbox,
+    /// What is received.
+    pub inbox: Inbox,
+    /// What is logged.
+    pub log: Log,
+}
+
+impl Config {
+    /// Reads the configuration from a file and the variables that begin with `WAYBREAD_`; others are passed over.
+    ///
+    /// Without a path it is `config.toml` in the working folder, and the built-in default where there is none.
+    pub fn load(
+        path: Option<&Path>,
+        env: impl Iterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        Self::read(&mut Reader::open(path, env)?)
+    }
+
+    fn read(reader: &mut Reader) -> Result<Self, ConfigError> {
+        let config = Self {
+            matrix: Matrix::read(reader)?,
+            access: Access::read(reader)?,
+            agent: Agent::read(reader)?,
+            model: Model::read(reader)?,
+            turn: Turn::read(reader)?,
+            draft: Draft::read(reader)?,
+            outbox: Outbox::read(reader)?,
+            inbox: Inbox::read(reader)?,
+            log: Log::read(reader)?,
+        };
+        // A misspelt key first: it may be why the others don't go together.
+        reader.refuse_unknown()?;
+        config.model.check(reader)?;
+        Ok(config)
+    }
+}
+
+/// This process's variables, for [`Config::load`]. Unlike [`std::env::vars`] it survives one that is not UTF-8.
+pub fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
+}
+
+/// `[agent]`: who the agent is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agent {
+    /// What the model is told first; `{name}` stands for the agent's display name.
+    pub system_prompt: String,
+    /// The zone of dates and times where nobody names another.
+    pub time_zone: TimeZone,
+}
+
+impl Agent {
+    fn read(reader: &mut Reader) -> Result<Self, ConfigError> {
+        let mut agent = reader.table("agent");
+        Ok(Self {
+            system_prompt: agent.get("system_prompt")?.text(0..=20_000)?,
+            time_zone: agent.get("time_zone")?.time_zone()?,
+        })
+    }
+}
+
+/// `[log]`: what is logged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Log {
+    /// A filter that `tracing_subscriber::EnvFilter` reads.
+    pub filter: String,
+}
+
+impl Log {
+    fn read(reader: &mut Reader) -> Result<Self, ConfigError> {
+        Ok(Self { filter: reader.table("log").get("filter")?.log_filter()? })
+    }
+}

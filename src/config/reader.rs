@@ -1,0 +1,210 @@
+//! Finds values: in the environment, else in the operator's file, else in the default. Remembers every key that
+//! was asked for, so that whatever else is written can be refused.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, Read as _},
+    ops::Range,
+    path::{Path, PathBuf},
+};
+
+use secrecy::SecretString;
+use toml_edit::{Document, Item};
+
+use super::{
+    error::{ConfigError, Place, one_line},
+    secret,
+    value::{Found, Raw},
+};
+
+/// The defaults, and the documentation of every key.
+pub(super) const DEFAULT: &str = include_str!("../../config.toml");
+
+/// The largest configuration file.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// What a variable's name begins with, to be read here.
+pub(super) const PREFIX: &str = "WAYBREAD_";
+
+/// A TOML text with the folder that its relative paths count from.
+pub(super) struct Source {
+    pub(super) name: String,
+    pub(super) folder: PathBuf,
+    pub(super) document: Document<String>,
+}
+
+impl Source {
+    fn parse(name: &Path, text: String) -> Result<Self, ConfigError> {
+        let folder = name.parent().map(Path::to_owned).unwrap_or_default();
+        let name = one_line(&name.display().to_string());
+        match Document::parse(text.clone()) {
+            Ok(document) => Ok(Self { name, folder, document }),
+            // The parser's error keeps the whole text, so only its message goes on.
+            Err(error) => {
+                let before = text.get(..error.span().map_or(0, |span| span.start)).unwrap_or(&text);
+                Err(ConfigError::Syntax {
+                    file: name,
+                    line: before.matches('\n').count() + 1,
+                    column: before.chars().rev().take_while(|c| *c != '\n').count() + 1,
+                    message: one_line(error.message()),
+                })
+            }
+        }
+    }
+
+    /// The line where a span begins, from 1.
+    pub(super) fn line(&self, span: Option<Range<usize>>) -> usize {
+        let before = span.and_then(|span| self.document.raw().get(..span.start)).unwrap_or_default();
+        before.matches('\n').count() + 1
+    }
+
+    /// The text of a span.
+    pub(super) fn written(&self, span: Option<Range<usize>>) -> &str {
+        span.and_then(|span| self.document.raw().get(span)).unwrap_or("a table")
+    }
+
+    fn get(&self, path: &str) -> Option<&Item> {
+        path.split('.').try_fold(self.document.as_item(), |item, key| item.as_table_like()?.get(key))
+    }
+}
+
+/// The layers of a configuration, and the keys asked for so far.
+pub(super) struct Reader {
+    pub(super) environment: BTreeMap<String, String>,
+    pub(super) file: Option<Source>,
+    default: Source,
+    /// The keys' paths, in the order of asking.
+    pub(super) keys: Vec<String>,
+    /// The paths of secrets: the environment knows them, the file does not.
+    pub(super) secrets: Vec<String>,
+}
+
+impl Reader {
+    /// Reads the file; without a path `config.toml` in the working folder, if there is one.
+    pub(super) fn open(
+        path: Option<&Path>,
+        environment: impl Iterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        let name = path.unwrap_or(Path::new("config.toml"));
+        let mut text = String::new();
+        let read = File::open(name).and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text));
+        let unreadable =
+            |source| ConfigError::Unreadable { file: one_line(&name.display().to_string()), source };
+        match read {
+            Ok(bytes) if bytes as u64 > MAX_FILE_BYTES => Err(unreadable(io::ErrorKind::FileTooLarge.into())),
+            Ok(_) => Self::new(name, Some(text), environment),
+            Err(error) if path.is_none() && error.kind() == io::ErrorKind::NotFound => {
+                Self::new(name, None, environment)
+            }
+            Err(error) => Err(unreadable(error)),
+        }
+    }
+
+    /// The layers from the file's name and text.
+    pub(super) fn new(
+        name: &Path,
+        text: Option<String>,
+        environment: impl Iterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        Ok(Self {
+            environment: environment.filter(|(variable, _)| variable.starts_with(PREFIX)).collect(),
+            file: text.map(|text| Source::parse(name, text)).transpose()?,
+            // A path that the operator left out counts from the operator's folder all the same.
+            default: Source::parse(name, DEFAULT.to_owned())?,
+            keys: Vec::new(),
+            secrets: Vec::new(),
+        })
+    }
+
+    /// A table to read from, such as `model.fallback`.
+    pub(super) fn table<'r>(&'r mut self, path: &'r str) -> Table<'r> {
+        Table { reader: self, path }
+    }
+
+    /// Where the key's value comes from, if it has one.
+    pub(super) fn place(&self, path: &str) -> Option<Place> {
+        self.find(path).map(|found| found.place)
+    }
+
+    /// Where a secret comes from, if it is named anywhere.
+    pub(super) fn secret_place(&self, path: &str) -> Option<Place> {
+        match self.secret_variable(path) {
+            Some(_) => Some(Place::Environment { variable: variable(path) }),
+            None => self.place(&format!("{path}_file")),
+        }
+    }
+
+    /// The error that two keys don't go together, at the one that the operator has set.
+    pub(super) fn conflict(&self, path: &str, other: &str, rule: String) -> ConfigError {
+        let is_set = |place: &Place| !matches!(place, Place::Default { .. });
+        let place = self.place(path).filter(is_set).or_else(|| self.place(other));
+        ConfigError::Conflict { place: place.unwrap_or(Place::Default { key: path.to_owned() }), rule }
+    }
+
+    fn find(&self, path: &str) -> Option<Found<'_>> {
+        let variable = variable(path);
+        if let Some(text) = self.environment.get(&variable) {
+            return Some(Found { place: Place::Environment { variable }, raw: Raw::Environment(text) });
+        }
+        if let Some((file, item)) = self.file.as_ref().and_then(|file| Some((file, file.get(path)?))) {
+            let place =
+                Place::File { file: file.name.clone(), line: file.line(item.span()), key: path.to_owned() };
+            return Some(Found { place, raw: Raw::Item(item, file) });
+        }
+        let item = self.default.get(path)?;
+        Some(Found { place: Place::Default { key: path.to_owned() }, raw: Raw::Item(item, &self.default) })
+    }
+
+    /// The secret in the environment. An empty variable counts as not set: that is how one is left open in the
+    /// description of a container.
+    fn secret_variable(&self, path: &str) -> Option<&str> {
+        self.environment.get(&variable(path)).map(String::as_str).filter(|text| !text.trim().is_empty())
+    }
+}
+
+/// One table of a [`Reader`].
+pub(super) struct Table<'r> {
+    reader: &'r mut Reader,
+    path: &'r str,
+}
+
+impl Table<'_> {
+    /// The value of a key that has a default.
+    pub(super) fn get(&mut self, key: &str) -> Result<Found<'_>, ConfigError> {
+        let path = format!("{}.{key}", self.path);
+        self.find(key).ok_or(ConfigError::Conflict {
+            place: Place::Default { key: path },
+            rule: "has no value".to_owned(),
+        })
+    }
+
+    /// The value of a key that has no default.
+    pub(super) fn find(&mut self, key: &str) -> Option<Found<'_>> {
+        let path = format!("{}.{key}", self.path);
+        self.reader.keys.push(path.clone());
+        self.reader.find(&path)
+    }
+
+    /// The secret itself from the variable with this name, else what is in the file that the key `{name}_file`
+    /// names.
+    pub(super) fn secret(&mut self, name: &str) -> Result<Option<SecretString>, ConfigError> {
+        let path = format!("{}.{name}", self.path);
+        let file_path = format!("{path}_file");
+        self.reader.keys.push(file_path.clone());
+        self.reader.secrets.push(path.clone());
+        if let Some(text) = self.reader.secret_variable(&path) {
+            let place = Place::Environment { variable: variable(&path) };
+            return secret::from_bytes(text.as_bytes().to_vec())
+                .map_err(|problem| ConfigError::Secret { place, problem });
+        }
+        let Some(found) = self.reader.find(&file_path) else { return Ok(None) };
+        let place = found.place.clone();
+        secret::from_file(&found.path()?).map_err(|problem| ConfigError::Secret { place, problem })
+    }
+}
+
+/// `model.url` as `WAYBREAD_MODEL_URL`.
+pub(super) fn variable(path: &str) -> String {
+    format!("{PREFIX}{}", path.replace('.', "_").to_ascii_uppercase())
+}

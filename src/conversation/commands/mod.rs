@@ -1,0 +1,76 @@
+//! Lines that begin with `!`: for the agent's code, not for its model. One file per command.
+//!
+//! `!stop` is no command of this kind: it goes to the conversation's task, which may be busy.
+
+mod help;
+mod model;
+
+use super::{Key, Shared};
+
+/// A line that is a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Command<'a> {
+    /// `!help`.
+    Help,
+    /// `!stop`.
+    Stop,
+    /// `!model`, `!model NAME`.
+    Model(Option<&'a str>),
+    /// Something else with `!` before it.
+    Unknown(&'a str),
+}
+
+impl<'a> Command<'a> {
+    /// The command in a line; None when it is ordinary text ("!" alone, "!!", "! no").
+    pub(super) fn parse(line: &'a str) -> Option<Self> {
+        let line = line.trim();
+        let (name, rest) =
+            line.strip_prefix('!')?.split_once(char::is_whitespace).unwrap_or((&line[1..], ""));
+        if !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
+            return None;
+        }
+        Some(match name.to_ascii_lowercase().as_str() {
+            "help" => Self::Help,
+            "stop" => Self::Stop,
+            "model" => Self::Model(Some(rest.trim()).filter(|rest| !rest.is_empty())),
+            _ => Self::Unknown(name),
+        })
+    }
+}
+
+/// Carries out a command and says how it went; None for what is not done here.
+pub(super) async fn answer(command: Command<'_>, shared: &Shared, key: &Key) -> Option<String> {
+    match command {
+        Command::Stop => None,
+        Command::Help => Some(help::answer(shared)),
+        Command::Model(name) => Some(model::answer(name, shared, key).await),
+        Command::Unknown(name) => Some(format!("I don't know `!{name}`. `!help` says what I know.")),
+    }
+}
+
+pub(super) use model::chosen;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_a_word_behind_an_exclamation_mark() {
+        let cases = [
+            ("!help", Some(Command::Help)),
+            (" !HELP me ", Some(Command::Help)),
+            ("!stop", Some(Command::Stop)),
+            ("!model", Some(Command::Model(None))),
+            ("!model  small one ", Some(Command::Model(Some("small one")))),
+            ("!frobnicate now", Some(Command::Unknown("frobnicate"))),
+            ("!", None),
+            ("!!", None),
+            ("! no", None),
+            ("!é", None),
+            ("help", None),
+        ];
+        for (line, command) in cases {
+            assert_eq!(Command::parse(line), command, "{line}");
+        }
+    }
+}

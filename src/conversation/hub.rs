@@ -1,0 +1,288 @@
+//! Takes every event once, in order, and hands it to the conversations that it bears on.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use matrix_link::{Event, EventKind, Message, MessageKind};
+use ruma::{EventId, OwnedEventId, RoomId};
+use tokio::sync::mpsc;
+
+use super::{
+    Input, Key, Prompt, Shared,
+    bots::BotTurns,
+    commands::{self, Command},
+    gate::{Facts, addressed, is_stop_word, without_mention},
+    task::{Mail, Task},
+};
+use crate::{
+    store::{NewLine, StoreError},
+    turn::Origin,
+};
+
+/// Conversations that are kept in memory; beyond it idle ones are let go, which loses nothing.
+const MAX_CONVERSATIONS: usize = 4096;
+/// The largest message that is written down, in bytes: the size of the largest event.
+const MAX_TEXT: usize = 65_536;
+/// An event that is sent before this process began by more than clocks differ is an old one.
+const CLOCK_SKEW: Duration = Duration::from_secs(30);
+
+/// The sign that stops a turn, as a reaction to its draft.
+const STOP_SIGN: &str = "🛑";
+
+/// Takes events and keeps the conversations.
+pub struct Hub {
+    shared: Arc<Shared>,
+    conversations: HashMap<Key, Conversation>,
+    bots: BotTurns,
+    began: Timestamp,
+}
+
+struct Conversation {
+    mailbox: mpsc::Sender<Mail>,
+    /// Every mail that is not done with holds a clone of this.
+    pending: Arc<()>,
+}
+
+impl Hub {
+    /// A hub without conversations.
+    pub fn new(shared: Arc<Shared>) -> Self {
+        let began = shared.clock.now();
+        Self { shared, conversations: HashMap::new(), bots: BotTurns::default(), began }
+    }
+
+    /// Takes one event.
+    ///
+    /// # Errors
+    /// When the store fails; then the event is to be brought again.
+    pub async fn handle(&mut self, event: &Event) -> Result<(), StoreError> {
+        if event.sender == self.shared.rooms.user_id() {
+            return Ok(());
+        }
+        let encrypted = self.shared.rooms.is_encrypted(&event.room).await;
+        if !event.counts(encrypted, self.shared.trust()) {
+            tracing::warn!(room = %event.room, event = %event.id, sender = %event.sender,
+                protection = ?event.protection, "event does not count: passed over");
+            return Ok(());
+        }
+        match &event.kind {
+            EventKind::Message(message) => self.message(event, message).await,
+            EventKind::Edit { target, message } => self.edit(event, target, message).await,
+            EventKind::Redaction { target } => {
+                self.shared.store.strike_line(&event.room, target).await?;
+                self.tell_room(&event.room, &Input::Redacted(target.clone()));
+                Ok(())
+            }
+            EventKind::Reaction { target, key } => {
+                if key.trim_end_matches('\u{fe0f}') == STOP_SIGN
+                    && self.may_talk(event)
+                    && !self.is_old(event)
+                {
+                    self.tell_room(&event.room, &Input::StopSign(target.clone()));
+                }
+                Ok(())
+            }
+            EventKind::Membership { .. } | EventKind::Undecryptable | EventKind::Other { .. } => Ok(()),
+        }
+    }
+
+    async fn message(&mut self, event: &Event, message: &Message) -> Result<(), StoreError> {
+        let shared = self.shared.clone();
+        let own = shared.rooms.user_id();
+        let key = Key { room: event.room.clone(), thread: message.thread.clone() };
+        let direct = shared.rooms.is_direct(&event.room).await;
+        let own_name = shared.rooms.display_name(&event.room, own).await;
+        let words = without_mention(&message.body, own, &own_name);
+        let command =
+            Command::parse(words).filter(|_| message.kind == MessageKind::Text && self.may_talk(event));
+        if command == Some(Command::Stop) {
+            if !self.is_replayed(event) {
+                self.tell(key, Input::Stop);
+            }
+            return Ok(());
+        }
+        if let Some(target) = message.reply_to.as_ref().or(message.thread.as_ref()) {
+            self.fetch_line(&event.room, target).await?;
+        }
+        let reason = addressed(
+            message,
+            Facts {
+                own,
+                direct,
+                reply_to_own: match &message.reply_to {
+                    Some(target) => shared
+                        .store
+                        .line(&event.room, target)
+                        .await?
+                        .is_some_and(|one| one.line.sender == own),
+                    None => false,
+                },
+                in_own_thread: match &message.thread {
+                    Some(root) => shared.store.takes_part_in(&event.room, root).await?,
+                    None => false,
+                },
+            },
+        );
+        if let (Some(command), Some(_)) = (command, reason) {
+            if !self.is_replayed(event) {
+                self.command(command, &key).await;
+            }
+            return Ok(());
+        }
+        let handle = shared.store.write_line(&event.room, &self.line(event, message).await).await?;
+        let is_bot = shared.settings.access.bots.allows(&event.sender) || message.kind == MessageKind::Notice;
+        if !is_bot {
+            self.bots.person(&event.room);
+        }
+        if !self.may_talk(event) || self.is_old(event) {
+            return Ok(());
+        }
+        match reason {
+            None if is_stop_word(words) => self.tell(key, Input::StopWord(event.sender.clone())),
+            None => {}
+            Some(_) if is_bot && !self.bots.bot(&event.room, shared.settings.access.max_bot_turns) => {
+                tracing::warn!(room = %event.room, sender = %event.sender, "bots have had their turns: waiting for a person");
+            }
+            Some(_) => {
+                let origin = Origin::Person {
+                    event: event.id.clone(),
+                    device: event.device().cloned(),
+                    capabilities: capabilities(message),
+                };
+                let (event, person) = (event.id.clone(), event.sender.clone());
+                let text = words.to_owned();
+                self.tell(key, Input::Prompt(Prompt { handle, event, person, text, direct, origin }));
+            }
+        }
+        Ok(())
+    }
+
+    async fn edit(&self, event: &Event, target: &OwnedEventId, message: &Message) -> Result<(), StoreError> {
+        let text = text_of(message);
+        if self.shared.store.rewrite_line(&event.room, target, &event.sender, &text).await? {
+            self.tell_room(&event.room, &Input::Edited(target.clone()));
+        }
+        Ok(())
+    }
+
+    async fn command(&self, command: Command<'_>, key: &Key) {
+        if let Some(answer) = commands::answer(command, &self.shared, key).await {
+            let (shared, key) = (self.shared.clone(), key.clone());
+            tokio::spawn(async move { shared.notice(&key, &answer).await });
+        }
+    }
+
+    /// Writes a message down that another one refers to, where it is not there yet. That it can't be fetched is no
+    /// reason to hold up the one that is here.
+    async fn fetch_line(&self, room: &RoomId, id: &EventId) -> Result<(), StoreError> {
+        if self.shared.store.line(room, id).await?.is_some() {
+            return Ok(());
+        }
+        let event = match self.shared.rooms.event(room, id).await {
+            Ok(event) => event,
+            Err(error) => {
+                tracing::debug!(%room, event = %id, error = &error as &dyn std::error::Error, "target not fetched");
+                return Ok(());
+            }
+        };
+        let encrypted = self.shared.rooms.is_encrypted(room).await;
+        if let EventKind::Message(message) = &event.kind
+            && event.counts(encrypted, self.shared.trust())
+        {
+            self.shared.store.write_line(room, &self.line(&event, message).await).await?;
+        }
+        Ok(())
+    }
+
+    async fn line(&self, event: &Event, message: &Message) -> NewLine {
+        NewLine {
+            event_id: event.id.clone(),
+            thread: message.thread.clone(),
+            sender: event.sender.clone(),
+            name: self.shared.rooms.display_name(&event.room, &event.sender).await,
+            text: text_of(message),
+            reply_to: message.reply_to.clone(),
+            sent_at: event.sent_at,
+        }
+    }
+
+    fn may_talk(&self, event: &Event) -> bool {
+        self.shared.settings.access.allow.allows(&event.sender)
+    }
+
+    /// Too old to be answered.
+    fn is_old(&self, event: &Event) -> bool {
+        older(event, self.shared.clock.now(), self.shared.settings.inbox.answer_within)
+    }
+
+    /// Sent before this process began: a command of then is not carried out now.
+    fn is_replayed(&self, event: &Event) -> bool {
+        older(event, self.began, CLOCK_SKEW)
+    }
+
+    /// Tells a conversation, which begins by it if it must.
+    fn tell(&mut self, key: Key, input: Input) {
+        if self.conversations.len() >= MAX_CONVERSATIONS {
+            self.conversations.retain(|_, conversation| Arc::strong_count(&conversation.pending) > 1);
+        }
+        let conversation = self.conversations.entry(key.clone()).or_insert_with_key(|key| {
+            let (mailbox, mails) = mpsc::channel(self.shared.settings.turn.max_waiting);
+            tokio::spawn(Task::new(self.shared.clone(), key.clone(), mails).run());
+            Conversation { mailbox, pending: Arc::new(()) }
+        });
+        let refused = conversation.put(input);
+        if refused {
+            tracing::warn!(room = %key.room, "conversation is full: message refused");
+            let shared = self.shared.clone();
+            tokio::spawn(async move {
+                shared
+                    .notice(
+                        &key,
+                        "⚠ Too much at once: I have left your last message out. Please send it again later.",
+                    )
+                    .await;
+            });
+        }
+    }
+
+    /// Tells all conversations of a room, if they are there.
+    fn tell_room(&self, room: &RoomId, input: &Input) {
+        for (key, conversation) in &self.conversations {
+            if key.room == room && conversation.put(input.clone()) {
+                tracing::warn!(%room, "conversation is full: signal lost");
+            }
+        }
+    }
+}
+
+impl Conversation {
+    /// Puts something into the mailbox; says whether it was refused because it is full.
+    fn put(&self, input: Input) -> bool {
+        self.mailbox.try_send(Mail { input, _pending: self.pending.clone() }).is_err()
+    }
+}
+
+fn older(event: &Event, than: Timestamp, by: Duration) -> bool {
+    let sent_at = i64::from(event.sent_at.get());
+    let by = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+    than.as_millisecond().saturating_sub(sent_at) > by
+}
+
+/// What the sending device says it can do (docs/wire.md).
+fn capabilities(message: &Message) -> Vec<String> {
+    message.content["dev.waybread.capabilities"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|name| name.as_str().map(str::to_owned))
+        .take(16)
+        .collect()
+}
+
+fn text_of(message: &Message) -> String {
+    let text = match message.kind {
+        MessageKind::Emote => format!("* {}", message.body),
+        MessageKind::Media => format!("(sent a file: {})", message.body),
+        MessageKind::Text | MessageKind::Notice | MessageKind::Other => message.body.clone(),
+    };
+    text[..text.floor_char_boundary(MAX_TEXT)].to_owned()
+}

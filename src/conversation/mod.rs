@@ -1,0 +1,137 @@
+//! Who speaks with whom: rooms and threads on one side, turns on the other.
+//!
+//! A conversation is one room's main timeline or one of its threads ([`Key`]). The [`Hub`] takes every event once, in
+//! order: it keeps the transcript true (messages, edits, redactions), asks the `gate` whether a message is for the agent, and
+//! hands it to the conversation's `task`, which runs one turn at a time and is told of everything that bears on it. What the
+//! model sees of it all is made by `perception`. Lines that begin with `!` are `commands`.
+//!
+//! The hub never waits for a turn: a stop reaches a task whatever its model is doing.
+
+mod bots;
+mod commands;
+mod gate;
+mod hub;
+mod perception;
+mod task;
+
+use std::sync::Arc;
+
+use matrix_link::{Rooms, Trust};
+use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
+use tokio::sync::Semaphore;
+
+pub use hub::Hub;
+
+use crate::{
+    clock::Clock,
+    config,
+    model::Model,
+    outbox::{Outbox, Place, Text},
+    store::Store,
+    tools::Toolbox,
+    turn::Origin,
+};
+
+/// What all conversations of an agent share.
+pub struct Shared {
+    /// What is decided by the operator.
+    pub settings: Settings,
+    /// Looks into rooms.
+    pub rooms: Arc<dyn Rooms>,
+    /// The way out.
+    pub outbox: Outbox,
+    /// What is remembered.
+    pub store: Store,
+    /// The models to choose from, the usual one first.
+    pub models: Vec<NamedModel>,
+    /// What the model can do.
+    pub tools: Toolbox,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// A place for each turn that may run at once.
+    pub places: Semaphore,
+}
+
+/// The operator's decisions that bear on conversations.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Who may talk to the agent.
+    pub access: config::Access,
+    /// Who the agent is.
+    pub agent: config::Agent,
+    /// What the model can take.
+    pub model: config::Model,
+    /// The bounds of a turn.
+    pub turn: config::Turn,
+    /// An answer while it is being written.
+    pub draft: config::Draft,
+    /// The size of an event.
+    pub outbox: config::Outbox,
+    /// What is too old to be answered.
+    pub inbox: config::Inbox,
+}
+
+/// A model that people can choose by name.
+#[derive(Clone)]
+pub struct NamedModel {
+    /// Its name.
+    pub name: String,
+    /// The model.
+    pub model: Arc<dyn Model>,
+}
+
+/// Which conversation: contexts of different keys never mix.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    room: OwnedRoomId,
+    /// The root of the thread; none for the main timeline.
+    thread: Option<OwnedEventId>,
+}
+
+/// A message that is for the agent.
+#[derive(Debug, Clone, PartialEq)]
+struct Prompt {
+    /// Its number in the room.
+    handle: i64,
+    /// Its event.
+    event: OwnedEventId,
+    /// Who wrote it.
+    person: OwnedUserId,
+    /// Its text.
+    text: String,
+    /// Whether the room is a direct one.
+    direct: bool,
+    /// Where a turn on it comes from.
+    origin: Origin,
+}
+
+/// What a conversation is told.
+#[derive(Debug, Clone, PartialEq)]
+enum Input {
+    /// A message for the agent.
+    Prompt(Prompt),
+    /// A message that is not for the agent, except that its words stop the sender's own turn.
+    StopWord(OwnedUserId),
+    /// A person wants the turn to end (`!stop`), whoever's it is; with a word where there is none.
+    Stop,
+    /// A person set 🛑 on this event.
+    StopSign(OwnedEventId),
+    /// A message has a new text.
+    Edited(OwnedEventId),
+    /// A message was taken back.
+    Redacted(OwnedEventId),
+}
+
+impl Shared {
+    fn trust(&self) -> Trust {
+        self.settings.access.trust
+    }
+
+    /// Says a service's word in a conversation. That it could not be said is only worth a log line.
+    async fn notice(&self, key: &Key, text: &str) {
+        let place = Place { thread: key.thread.clone(), reply_to: None };
+        if let Err(error) = self.outbox.say(key.room.clone(), place, &Text::notice(text)).await {
+            tracing::warn!(room = %key.room, error = &error as &dyn std::error::Error, "notice not delivered");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! One conversation: one turn at a time, and told of everything that bears on it.
+
+use std::{collections::VecDeque, pin::pin, sync::Arc};
+
+use ruma::MilliSecondsSinceUnixEpoch;
+use tokio::sync::mpsc;
+
+use super::{
+    Input, Key, Prompt, Shared,
+    commands::chosen,
+    gate::is_stop_word,
+    perception::{Fence, RoomPerception},
+};
+use crate::{
+    outbox::{Place, PostEvent},
+    store::NewLine,
+    turn::{self, DraftSettings, End, Outcome, Signal, Turn},
+};
+
+/// Signals to a running turn that it has not read yet. It reads them at once, or is about to end.
+const MAX_SIGNALS: usize = 64;
+
+const NOTHING_RUNS: &str = "Nothing is running here.";
+
+/// An input, and a mark that it is not done with.
+pub(super) struct Mail {
+    pub input: Input,
+    pub _pending: Arc<()>,
+}
+
+/// A prompt that waits for its turn.
+struct Waiting {
+    prompt: Prompt,
+    _pending: Arc<()>,
+}
+
+/// The task of a conversation.
+pub(super) struct Task {
+    shared: Arc<Shared>,
+    key: Key,
+    mails: mpsc::Receiver<Mail>,
+    waiting: VecDeque<Waiting>,
+    fence: Fence,
+}
+
+/// What a running turn can be told.
+struct Running {
+    signals: mpsc::Sender<Signal>,
+    draft: PostEvent,
+    prompt: Prompt,
+    /// Messages of the same person since the prompt.
+    steered: VecDeque<Waiting>,
+}
+
+impl Task {
+    pub(super) fn new(shared: Arc<Shared>, key: Key, mails: mpsc::Receiver<Mail>) -> Self {
+        Self { shared, key, mails, waiting: VecDeque::new(), fence: Fence::new() }
+    }
+
+    /// Runs until nobody can write to it any more.
+    pub(super) async fn run(mut self) {
+        loop {
+            if let Some(next) = self.waiting.pop_front() {
+                self.turn(next).await;
+            } else if let Some(mail) = self.mails.recv().await {
+                self.when_idle(mail).await;
+            } else {
+                return;
+            }
+        }
+    }
+
+    async fn when_idle(&mut self, mail: Mail) {
+        match mail.input {
+            Input::Stop => self.shared.notice(&self.key, NOTHING_RUNS).await,
+            Input::Prompt(prompt) if is_stop_word(&prompt.text) => {
+                self.shared.notice(&self.key, NOTHING_RUNS).await;
+            }
+            Input::Prompt(prompt) => self.waiting.push_back(Waiting { prompt, _pending: mail._pending }),
+            Input::StopWord(_) | Input::StopSign(_) | Input::Edited(_) | Input::Redacted(_) => {}
+        }
+    }
+
+    async fn turn(&mut self, waiting: Waiting) {
+        let (signals, told) = mpsc::channel(MAX_SIGNALS);
+        let prompt = waiting.prompt.clone();
+        let reply_to = (!prompt.direct).then(|| prompt.event.clone());
+        let post = self.shared.outbox.post(
+            self.key.room.clone(),
+            Place { thread: self.key.thread.clone(), reply_to: reply_to.clone() },
+        );
+        let mut running =
+            Running { signals, draft: post.first_event(), prompt: prompt.clone(), steered: VecDeque::new() };
+        let shared = self.shared.clone();
+        let (key, fence) = (self.key.clone(), self.fence.clone());
+        let mut work = pin!(async move {
+            let mut told = told;
+            let _place = tokio::select! {
+                place = shared.places.acquire() => place,
+                () = stopped(&mut told) => return None,
+            };
+            let turn = prepare(shared.clone(), key, &prompt, fence).await?;
+            Some(turn::run(turn, post, prompt.handle, told).await)
+        });
+        let outcome = loop {
+            tokio::select! {
+                outcome = &mut work => break outcome,
+                Some(mail) = self.mails.recv() => self.while_running(&mut running, mail),
+            }
+        };
+        let Some(outcome) = outcome else { return };
+        tracing::info!(room = %self.key.room, end = ?outcome.end, "turn ended");
+        self.remember(&outcome).await;
+        if outcome.end != End::Stopped {
+            // What the turn did not see is for the next one, before the words of others.
+            while let Some(unseen) = running.steered.pop_back() {
+                if unseen.prompt.handle > outcome.seen {
+                    self.waiting.push_front(unseen);
+                }
+            }
+        }
+    }
+
+    fn while_running(&mut self, running: &mut Running, mail: Mail) {
+        match mail.input {
+            Input::Prompt(prompt) if is_stop_word(&prompt.text) => running.tell(Signal::Stop),
+            Input::Prompt(prompt) if prompt.person == running.prompt.person => {
+                running.steered.push_back(Waiting { prompt, _pending: mail._pending });
+                running.tell(Signal::Steer);
+            }
+            Input::Prompt(prompt) => self.wait(Waiting { prompt, _pending: mail._pending }),
+            Input::Stop => running.tell(Signal::Stop),
+            Input::StopWord(person) if person == running.prompt.person => running.tell(Signal::Stop),
+            Input::StopSign(target) if running.draft.get() == Some(target.clone()) => {
+                running.tell(Signal::Stop)
+            }
+            Input::Edited(event) if event == running.prompt.event => running.tell(Signal::Replaced),
+            Input::Redacted(event) if event == running.prompt.event => running.tell(Signal::Stop),
+            Input::Redacted(event) => {
+                self.waiting.retain(|one| one.prompt.event != event);
+                running.steered.retain(|one| one.prompt.event != event);
+            }
+            Input::StopWord(_) | Input::StopSign(_) | Input::Edited(_) => {}
+        }
+    }
+
+    fn wait(&mut self, waiting: Waiting) {
+        if self.waiting.len() < self.shared.settings.turn.max_waiting {
+            self.waiting.push_back(waiting);
+            return;
+        }
+        tracing::warn!(room = %self.key.room, "conversation is full: message refused");
+        let (shared, key) = (self.shared.clone(), self.key.clone());
+        tokio::spawn(async move {
+            shared
+                .notice(
+                    &key,
+                    "⚠ Too many are waiting: I have left your last message out. Please send it again later.",
+                )
+                .await;
+        });
+    }
+
+    /// Writes down what was said. What failed is no example for later answers.
+    async fn remember(&self, outcome: &Outcome) {
+        let Some(event_id) = outcome.events.first().cloned() else { return };
+        if outcome.text.is_empty() || matches!(outcome.end, End::Failed(_)) {
+            return;
+        }
+        let own = self.shared.rooms.user_id().to_owned();
+        let line = NewLine {
+            event_id,
+            thread: self.key.thread.clone(),
+            name: self.shared.rooms.display_name(&self.key.room, &own).await,
+            sender: own,
+            text: outcome.text.clone(),
+            reply_to: None,
+            sent_at: MilliSecondsSinceUnixEpoch::now(),
+        };
+        if let Err(error) = self.shared.store.write_line(&self.key.room, &line).await {
+            tracing::error!(error = &error as &dyn std::error::Error, "own answer not written down");
+        }
+    }
+}
+
+impl Running {
+    /// A turn that does not read any more is about to end by itself.
+    fn tell(&self, signal: Signal) {
+        let _ = self.signals.try_send(signal);
+    }
+}
+
+async fn stopped(told: &mut mpsc::Receiver<Signal>) {
+    while let Some(signal) = told.recv().await {
+        if signal == Signal::Stop {
+            return;
+        }
+    }
+    std::future::pending().await
+}
+
+async fn prepare(shared: Arc<Shared>, key: Key, prompt: &Prompt, fence: Fence) -> Option<Turn> {
+    let model = match chosen(&shared, &key).await {
+        Ok(model) => model.or(shared.models.first())?.model.clone(),
+        Err(error) => {
+            tracing::error!(error = &error as &dyn std::error::Error, "the room's model can't be read");
+            shared.models.first()?.model.clone()
+        }
+    };
+    let settings = &shared.settings;
+    let draft = DraftSettings {
+        room: key.room.clone(),
+        place: Place { thread: key.thread.clone(), reply_to: (!prompt.direct).then(|| prompt.event.clone()) },
+        mentions: if prompt.direct { Vec::new() } else { vec![prompt.person.clone()] },
+        first_after: settings.draft.first_after,
+        max_event_bytes: settings.outbox.max_event_bytes,
+    };
+    Some(Turn {
+        model,
+        tools: shared.tools.clone(),
+        outbox: shared.outbox.clone(),
+        rooms: shared.rooms.clone(),
+        draft,
+        limits: settings.turn.clone(),
+        perception: Arc::new(RoomPerception::new(
+            shared.clone(),
+            key,
+            prompt.person.clone(),
+            prompt.direct,
+            fence,
+        )),
+    })
+}

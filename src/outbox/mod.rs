@@ -1,0 +1,355 @@
+//! The way out: every event that we send goes through here.
+//!
+//! A [`Post`] is one logical message. Its owner says what should stand there now ([`Post::show`]) and at last what stands
+//! there for good ([`Post::finish`]); the outbox moves the homeserver towards it, as fast as the account's budget and the
+//! pace of edits allow. Invariants:
+//!
+//! - a payload is in the store with its transaction id before it is sent, and is repeated with the same one;
+//! - edits merge while they wait and may be skipped; a last content is always delivered, or its owner is told why not;
+//! - in a room, posts go in the order in which they were made;
+//! - what an earlier run left unsettled goes out first, with the same transaction ids.
+//!
+//! `queue` chooses what is next, `budget` says whether it may go, `content` writes the events.
+
+mod budget;
+mod content;
+mod queue;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use matrix_link::{Outgoing, Payload, SendError, Sender};
+use ruma::{OwnedEventId, OwnedRoomId};
+use tokio::{
+    sync::{Notify, oneshot},
+    time::{Instant, sleep_until},
+};
+
+pub use content::{Liveness, Place, Text, TextKind, sent_size};
+
+use crate::{config, store::Store};
+use budget::Budget;
+use queue::{Attempt, Entry, Frozen, Next, Pace, PostId, Queue};
+
+/// The wait after a failed attempt doubles from the first to the second.
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+const RETRY_MAX: Duration = Duration::from_secs(60);
+
+const MESSAGE: &str = "m.room.message";
+
+/// The way out. A handle: clones share the queue.
+#[derive(Clone)]
+pub struct Outbox(Arc<Shared>);
+
+struct Shared {
+    queue: Mutex<Queue>,
+    next_id: Mutex<PostId>,
+    changed: Notify,
+    sender: Arc<dyn Sender>,
+    store: Store,
+    give_up_after: Duration,
+}
+
+/// One logical message. It must be finished: a draft that is dropped would stay marked as live for ever.
+#[must_use = "a message must be finished"]
+pub struct Post {
+    outbox: Outbox,
+    id: PostId,
+    finished: bool,
+}
+
+/// Tells which event a message became.
+#[derive(Clone)]
+pub struct PostEvent {
+    outbox: Outbox,
+    id: PostId,
+}
+
+/// Why a last content was not delivered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PostError {
+    /// The homeserver says no: not in the room, no right to speak there, too large.
+    #[error("the homeserver refused the message: {0}")]
+    Refused(String),
+    /// It could not be reached for too long.
+    #[error("the homeserver could not be reached for too long")]
+    GivenUp,
+    /// The process is ending; a frozen payload goes out at the next start.
+    #[error("the outbox has ended")]
+    Ended,
+}
+
+impl Outbox {
+    /// An outbox; nothing is sent before [`Outbox::run`].
+    pub fn new(
+        sender: Arc<dyn Sender>,
+        store: Store,
+        limits: &config::Outbox,
+        draft: &config::Draft,
+    ) -> Self {
+        let queue = Queue {
+            posts: BTreeMap::new(),
+            budget: Budget::new(limits.events_per_second, limits.burst, Instant::now()),
+            pace: Pace { edit_every: draft.edit_every, max_edits: draft.max_edits },
+        };
+        Self(Arc::new(Shared {
+            queue: Mutex::new(queue),
+            next_id: Mutex::new(0),
+            changed: Notify::new(),
+            sender,
+            store,
+            give_up_after: limits.give_up_after,
+        }))
+    }
+
+    /// A new message; nothing stands there before it is shown or finished.
+    pub fn post(&self, room: OwnedRoomId, place: Place) -> Post {
+        let id = self.insert(entry(room, place));
+        Post { outbox: self.clone(), id, finished: false }
+    }
+
+    /// A message that is finished at once.
+    ///
+    /// # Errors
+    /// See [`PostError`].
+    pub async fn say(&self, room: OwnedRoomId, place: Place, text: &Text) -> Result<OwnedEventId, PostError> {
+        self.post(room, place).finish(text).await
+    }
+
+    /// Sends for ever.
+    pub async fn run(&self) {
+        self.take_up_unsettled().await;
+        loop {
+            let next = self.queue().next(Instant::now());
+            match next {
+                Next::Attempt(attempt) => {
+                    let outbox = self.clone();
+                    tokio::spawn(async move { outbox.attempt(*attempt).await });
+                }
+                Next::At(at) => {
+                    tokio::select! {
+                        () = sleep_until(at) => {}
+                        () = self.0.changed.notified() => {}
+                    }
+                }
+                Next::Idle => self.0.changed.notified().await,
+            }
+        }
+    }
+
+    async fn take_up_unsettled(&self) {
+        let unsettled = match self.0.store.unsettled().await {
+            Ok(unsettled) => unsettled,
+            Err(error) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "unsettled events can't be read");
+                return;
+            }
+        };
+        for Outgoing { room, txn, payload } in unsettled.into_iter().map(|one| one.outgoing) {
+            if let Payload::Event { content, .. } = payload {
+                tracing::info!(%room, %txn, "event of an earlier run is sent again");
+                let frozen = Frozen { txn, content, class: budget::Class::Final, last: true };
+                let place = Place::default();
+                self.insert(Entry { frozen: Some(frozen), stored: true, last: true, ..entry(room, place) });
+            }
+        }
+    }
+
+    async fn attempt(&self, attempt: Attempt) {
+        let Attempt { room, frozen, supersedes, stored, .. } = &attempt;
+        if let Some(txn) = supersedes {
+            self.settled(txn, None).await;
+        }
+        if !stored && let Err(error) = self.0.store.freeze(&frozen.txn, room, MESSAGE, &frozen.content).await
+        {
+            tracing::error!(error = &error as &dyn std::error::Error, %room, "payload not kept, so not sent");
+            self.failed(&attempt, None, true);
+            return;
+        }
+        let outgoing = Outgoing {
+            room: room.clone(),
+            txn: frozen.txn.clone(),
+            payload: Payload::Event { event_type: MESSAGE.to_owned(), content: frozen.content.clone() },
+        };
+        match self.0.sender.send(&outgoing).await {
+            Ok(event) => {
+                self.settled(&frozen.txn, Some(&event)).await;
+                self.sent(&attempt, event);
+            }
+            Err(error) => {
+                let over = !error.retryable() || self.is_overdue(&attempt);
+                if over {
+                    tracing::error!(error = &error as &dyn std::error::Error, %room, "event given up");
+                    self.settled(&frozen.txn, None).await;
+                } else {
+                    tracing::debug!(error = &error as &dyn std::error::Error, %room, "event not taken yet");
+                }
+                self.failed(&attempt, Some(error), !over);
+            }
+        }
+    }
+
+    async fn settled(&self, txn: &ruma::TransactionId, event: Option<&ruma::EventId>) {
+        if let Err(error) = self.0.store.settle(txn, event).await {
+            // It goes out once more at the next start, with the same id: the homeserver makes no second event of it.
+            tracing::error!(error = &error as &dyn std::error::Error, %txn, "event not settled");
+        }
+    }
+
+    fn is_overdue(&self, attempt: &Attempt) -> bool {
+        self.queue()
+            .posts
+            .get(&attempt.post)
+            .is_none_or(|entry| entry.tried_since.elapsed() >= self.0.give_up_after)
+    }
+
+    fn sent(&self, attempt: &Attempt, event: OwnedEventId) {
+        let now = Instant::now();
+        let mut queue = self.queue();
+        queue.budget.accepted(attempt.grant, now);
+        if let Some(entry) = queue.posts.get_mut(&attempt.post) {
+            if entry.event.is_some() {
+                entry.edits += 1;
+            }
+            let first = entry.event.get_or_insert(event).clone();
+            entry.taken_at = Some(now);
+            entry.frozen = None;
+            entry.under_way = false;
+            if attempt.frozen.last {
+                end(&mut queue, attempt.post, Ok(first));
+            }
+        }
+        drop(queue);
+        self.0.changed.notify_one();
+    }
+
+    fn failed(&self, attempt: &Attempt, error: Option<SendError>, again: bool) {
+        let now = Instant::now();
+        let mut queue = self.queue();
+        if let Some(SendError::RateLimited { retry_after }) = &error {
+            queue.budget.refused(attempt.grant, *retry_after, now);
+        }
+        if let Some(entry) = queue.posts.get_mut(&attempt.post) {
+            entry.under_way = false;
+            entry.stored = error.is_some();
+            if again {
+                if !matches!(error, Some(SendError::RateLimited { .. })) {
+                    let wait = RETRY_FIRST.saturating_mul(1 << entry.failures.min(10)).min(RETRY_MAX);
+                    entry.not_before = now + wait;
+                    entry.failures += 1;
+                }
+            } else {
+                entry.frozen = None;
+                if attempt.frozen.last {
+                    let reason = match error {
+                        Some(error) if !error.retryable() => PostError::Refused(error.to_string()),
+                        _ => PostError::GivenUp,
+                    };
+                    end(&mut queue, attempt.post, Err(reason));
+                }
+            }
+        }
+        drop(queue);
+        self.0.changed.notify_one();
+    }
+
+    fn insert(&self, entry: Entry) -> PostId {
+        let mut next_id = self.0.next_id.lock().unwrap_or_else(PoisonError::into_inner);
+        *next_id += 1;
+        self.queue().posts.insert(*next_id, entry);
+        self.0.changed.notify_one();
+        *next_id
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Post {
+    /// What should stand there now, until the next word. Never waits; may be skipped.
+    pub fn show(&self, text: &Text) {
+        if let Some(entry) = self.outbox.queue().posts.get_mut(&self.id) {
+            entry.wanted = Some(text.content());
+        }
+        self.outbox.0.changed.notify_one();
+    }
+
+    /// A look at the message's first event, from elsewhere.
+    pub fn first_event(&self) -> PostEvent {
+        PostEvent { outbox: self.outbox.clone(), id: self.id }
+    }
+
+    /// Whether anything was shown.
+    pub fn is_begun(&self) -> bool {
+        self.outbox
+            .queue()
+            .posts
+            .get(&self.id)
+            .is_some_and(|entry| entry.event.is_some() || entry.frozen.is_some() || entry.wanted.is_some())
+    }
+
+    /// What stands there for good. Gives the message's first event when the homeserver has it.
+    ///
+    /// The content is on its way from the call on, whether the future is awaited or not.
+    ///
+    /// # Errors
+    /// See [`PostError`].
+    pub fn finish(mut self, text: &Text) -> impl Future<Output = Result<OwnedEventId, PostError>> + use<> {
+        self.finished = true;
+        let (done, result) = oneshot::channel();
+        if let Some(entry) = self.outbox.queue().posts.get_mut(&self.id) {
+            entry.wanted = Some(text.content());
+            entry.last = true;
+            entry.done = Some(done);
+        }
+        self.outbox.0.changed.notify_one();
+        async move { result.await.unwrap_or(Err(PostError::Ended)) }
+    }
+}
+
+impl PostEvent {
+    /// The message's first event, once the homeserver has it; None again when the message is finished.
+    pub fn get(&self) -> Option<OwnedEventId> {
+        self.outbox.queue().posts.get(&self.id).and_then(|entry| entry.event.clone())
+    }
+}
+
+impl Drop for Post {
+    fn drop(&mut self) {
+        if !self.finished {
+            // Nothing was shown, or the process ends: there is nothing to make right.
+            self.outbox.queue().posts.remove(&self.id);
+        }
+    }
+}
+
+fn entry(room: OwnedRoomId, place: Place) -> Entry {
+    let now = Instant::now();
+    Entry {
+        room,
+        place,
+        wanted: None,
+        last: false,
+        event: None,
+        frozen: None,
+        stored: false,
+        under_way: false,
+        not_before: now,
+        taken_at: None,
+        edits: 0,
+        failures: 0,
+        tried_since: now,
+        done: None,
+    }
+}
+
+fn end(queue: &mut Queue, id: PostId, result: Result<OwnedEventId, PostError>) {
+    if let Some(done) = queue.posts.remove(&id).and_then(|entry| entry.done) {
+        // Nobody waits for it: then nobody needs to know.
+        let _ = done.send(result);
+    }
+}

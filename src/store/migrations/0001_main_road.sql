@@ -1,0 +1,70 @@
+-- One row: whose store this is.
+CREATE TABLE owner (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    user TEXT NOT NULL
+) STRICT;
+
+-- The sync position up to which the inbox has everything.
+CREATE TABLE position (
+    agent TEXT PRIMARY KEY,
+    position TEXT NOT NULL
+) STRICT;
+
+-- Everything received, once per agent. In order of arrival.
+CREATE TABLE inbox (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    agent TEXT NOT NULL,
+    event_id TEXT NOT NULL,
+    event TEXT NOT NULL,
+    received_at INTEGER NOT NULL,
+    handled_at INTEGER,
+    UNIQUE (agent, event_id)
+) STRICT;
+CREATE INDEX inbox_waiting ON inbox (seq) WHERE handled_at IS NULL;
+
+-- What was said, as its newest text; null when it was redacted.
+CREATE TABLE transcript (
+    agent TEXT NOT NULL,
+    room TEXT NOT NULL,
+    handle INTEGER NOT NULL,
+    event_id TEXT NOT NULL,
+    thread TEXT,
+    sender TEXT NOT NULL,
+    name TEXT NOT NULL,
+    text TEXT,
+    reply_to TEXT,
+    sent_at INTEGER NOT NULL,
+    PRIMARY KEY (agent, room, event_id),
+    UNIQUE (agent, room, handle)
+) STRICT;
+CREATE INDEX transcript_thread ON transcript (agent, room, thread, handle);
+
+-- Every payload with its transaction id, frozen before it is sent.
+CREATE TABLE outbox (
+    txn TEXT PRIMARY KEY,
+    agent TEXT NOT NULL,
+    room TEXT NOT NULL,
+    event_type TEXT NOT NULL,
+    content TEXT NOT NULL,
+    queued_at INTEGER NOT NULL,
+    settled_at INTEGER,
+    event_id TEXT
+) STRICT;
+CREATE INDEX outbox_unsettled ON outbox (queued_at) WHERE settled_at IS NULL;
+
+-- What people chose for a room by a command.
+CREATE TABLE room_setting (
+    agent TEXT NOT NULL,
+    room TEXT NOT NULL,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (agent, room, name)
+) STRICT;
+
+-- What was found out about a model's endpoint.
+CREATE TABLE model_form (
+    url TEXT NOT NULL,
+    model TEXT NOT NULL,
+    form TEXT NOT NULL,
+    PRIMARY KEY (url, model)
+) STRICT;

@@ -1,0 +1,129 @@
+//! The agent's own store: SQLite, one file, one owner.
+//!
+//! Invariants that the rest relies on:
+//!
+//! - an event is in the inbox before the sync position behind it is kept (`inbox`), and is there once;
+//! - a payload is in the outbox, with its transaction id, before it is sent (`outbox`);
+//! - a handle names the same message of a room for ever (`transcript`).
+//!
+//! One file per table's verbs. All methods are one transaction each.
+
+mod inbox;
+mod outbox;
+mod settings;
+mod transcript;
+
+use std::{path::Path, time::Duration};
+
+use ruma::{OwnedUserId, UserId};
+use sqlx::{
+    SqlitePool,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+
+pub use inbox::Received;
+pub use outbox::Unsettled;
+pub use transcript::{Line, NewLine};
+
+/// How long a writer waits for another one.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The agent's store.
+#[derive(Debug, Clone)]
+pub struct Store {
+    pool: SqlitePool,
+    agent: OwnedUserId,
+}
+
+/// Why the store did not do it. Whether it is worth another attempt is not known: a full disk may be emptied.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The file can't be opened, read or written.
+    #[error("the store failed")]
+    Database(#[from] sqlx::Error),
+    /// The schema can't be brought up to date: most often the file was written by a newer version.
+    #[error("the store's schema does not fit this version")]
+    Schema(#[from] sqlx::migrate::MigrateError),
+    /// Something in it can't be read back.
+    #[error("the store holds something unreadable")]
+    Malformed(#[from] serde_json::Error),
+    /// It is somebody else's.
+    #[error("the store belongs to {owner}, not to {asked}: give each account a state folder of its own")]
+    OtherOwner {
+        /// Whose it is.
+        owner: String,
+        /// Who asked.
+        asked: OwnedUserId,
+    },
+}
+
+impl Store {
+    /// Opens the store in `file` for `agent`, and makes it at the first time.
+    ///
+    /// # Errors
+    /// When the file can't be used, is newer than this version, or is another account's.
+    pub async fn open(file: &Path, agent: &UserId) -> Result<Self, StoreError> {
+        let options = SqliteConnectOptions::new()
+            .filename(file)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .busy_timeout(BUSY_TIMEOUT);
+        Self::with(SqlitePoolOptions::new().max_connections(4).connect_with(options).await?, agent).await
+    }
+
+    /// A store in memory, gone with its last handle.
+    ///
+    /// # Errors
+    /// When SQLite has no memory left.
+    pub async fn in_memory(agent: &UserId) -> Result<Self, StoreError> {
+        // One connection that never ends: a second one would see an empty database of its own.
+        let pool = SqlitePoolOptions::new()
+            .max_connections(1)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .connect("sqlite::memory:")
+            .await?;
+        Self::with(pool, agent).await
+    }
+
+    async fn with(pool: SqlitePool, agent: &UserId) -> Result<Self, StoreError> {
+        sqlx::migrate!("src/store/migrations").run(&pool).await?;
+        sqlx::query("INSERT OR IGNORE INTO owner (one, user) VALUES (1, ?)")
+            .bind(agent.as_str())
+            .execute(&pool)
+            .await?;
+        let owner: String = sqlx::query_scalar("SELECT user FROM owner").fetch_one(&pool).await?;
+        if owner != agent.as_str() {
+            return Err(StoreError::OtherOwner { owner, asked: agent.to_owned() });
+        }
+        Ok(Self { pool, agent: agent.to_owned() })
+    }
+
+    fn agent(&self) -> &str {
+        self.agent.as_str()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use ruma::user_id;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_store_is_one_accounts_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("store.sqlite3");
+        Store::open(&file, user_id!("@bot:example.org")).await.unwrap();
+        Store::open(&file, user_id!("@bot:example.org")).await.unwrap();
+        let error = Store::open(&file, user_id!("@other:example.org")).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the store belongs to @bot:example.org, not to @other:example.org: \
+             give each account a state folder of its own"
+        );
+    }
+}

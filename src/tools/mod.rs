@@ -1,0 +1,172 @@
+//! What the model can do besides talking. One file per tool.
+//!
+//! A call passes three gates in [`Toolbox::call`], and nothing of a broken call ever runs: the tool exists, the arguments
+//! are JSON, the tool's [`Tool::check`] accepts them. A refusal goes back to the model, which may try again.
+
+mod now;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+pub use now::Now;
+
+use crate::model::{ToolCall, ToolSpec};
+
+/// The longest result that the model is shown, in bytes; the rest is cut with a word.
+const MAX_RESULT: usize = 16 * 1024;
+
+/// A tool.
+#[async_trait]
+pub trait Tool: Send + Sync {
+    /// How it is offered.
+    fn spec(&self) -> ToolSpec;
+
+    /// The tool's whole check of its arguments: its JSON schema, unless the tool has a contract of its own, which then
+    /// decides alone.
+    ///
+    /// # Errors
+    /// What is wrong, written for the model.
+    fn check(&self, arguments: &Value) -> Result<(), String> {
+        check_schema(&self.spec().parameters, arguments)
+    }
+
+    /// Does it, with arguments that [`Tool::check`] has accepted.
+    async fn run(&self, arguments: Value) -> Output;
+}
+
+/// What a call led to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// The result or the refusal, written for the model.
+    pub text: String,
+    /// What of it tells whether the call led to anything new: clocks and counters left out.
+    pub essence: String,
+}
+
+impl Output {
+    /// A result all of which matters.
+    pub fn new(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { essence: text.clone(), text }
+    }
+}
+
+/// The tools of a conversation.
+#[derive(Clone, Default)]
+pub struct Toolbox {
+    tools: Vec<Arc<dyn Tool>>,
+}
+
+impl Toolbox {
+    /// A box with these tools, offered in this order.
+    pub fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
+        Self { tools }
+    }
+
+    /// What the model is offered.
+    pub fn offer(&self) -> Vec<ToolSpec> {
+        self.tools.iter().map(|tool| tool.spec()).collect()
+    }
+
+    /// Checks a call and runs it. Whatever happens is an [`Output`] for the model.
+    pub async fn call(&self, call: &ToolCall) -> Output {
+        match self.checked(call) {
+            Err(refusal) => {
+                tracing::info!(tool = call.name, refusal, "tool call refused");
+                Output::new(format!("Error: {refusal}"))
+            }
+            Ok((tool, arguments)) => {
+                tracing::info!(tool = call.name, "tool call");
+                cut(tool.run(arguments).await)
+            }
+        }
+    }
+
+    fn checked(&self, call: &ToolCall) -> Result<(&dyn Tool, Value), String> {
+        let tool = self.tools.iter().find(|tool| tool.spec().name == call.name).ok_or_else(|| {
+            let names: Vec<_> = self.tools.iter().map(|tool| tool.spec().name).collect();
+            format!("there is no tool {:?}; the tools are: {}", call.name, names.join(", "))
+        })?;
+        // Some endpoints send nothing at all for a call without arguments.
+        let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
+        let arguments: Value = serde_json::from_str(text).map_err(|error| {
+            format!("the arguments are not valid JSON ({error}); call again with one JSON object")
+        })?;
+        tool.check(&arguments)?;
+        Ok((tool.as_ref(), arguments))
+    }
+}
+
+/// Checks arguments against a JSON schema.
+///
+/// # Errors
+/// The first thing that is wrong, and where.
+pub fn check_schema(schema: &Value, arguments: &Value) -> Result<(), String> {
+    let validator = jsonschema::validator_for(schema)
+        .map_err(|error| format!("the tool's own schema is broken: {error}"))?;
+    validator.validate(arguments).map_err(|error| match error.instance_path().to_string() {
+        path if path.is_empty() => format!("wrong arguments: {error}"),
+        path => format!("wrong arguments at {path}: {error}"),
+    })
+}
+
+fn cut(mut output: Output) -> Output {
+    if output.text.len() > MAX_RESULT {
+        output.text.truncate(output.text.floor_char_boundary(MAX_RESULT));
+        output.text.push_str("\n(cut: the result is longer)");
+    }
+    output
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    struct Echo;
+
+    #[async_trait]
+    impl Tool for Echo {
+        fn spec(&self) -> ToolSpec {
+            ToolSpec {
+                name: "echo".into(),
+                description: "Says it again.".into(),
+                parameters: json!({"type": "object", "properties": {"text": {"type": "string"}},
+                    "required": ["text"], "additionalProperties": false}),
+            }
+        }
+
+        async fn run(&self, arguments: Value) -> Output {
+            Output::new(arguments["text"].as_str().unwrap_or_default())
+        }
+    }
+
+    async fn called(name: &str, arguments: &str) -> String {
+        let call = ToolCall { id: "1".into(), name: name.into(), arguments: arguments.into() };
+        Toolbox::new(vec![Arc::new(Echo)]).call(&call).await.text
+    }
+
+    #[tokio::test]
+    async fn a_broken_call_goes_back_to_the_model_and_never_runs() {
+        assert_eq!(called("echo", r#"{"text": "hi"}"#).await, "hi");
+        let refusals = [
+            called("ecko", "{}").await,
+            called("echo", r#"{"text": "#).await,
+            called("echo", "").await,
+            called("echo", r#"{"text": 7}"#).await,
+            called("echo", r#"{"text": "a", "more": 1}"#).await,
+            called("echo", r#""text""#).await,
+        ];
+        insta::assert_snapshot!(refusals.join("\n"));
+    }
+
+    #[tokio::test]
+    async fn a_long_result_is_cut_on_a_character() {
+        let text = "é".repeat(MAX_RESULT);
+        let shown = called("echo", &json!({ "text": text }).to_string()).await;
+        assert!(shown.len() < MAX_RESULT + 40 && shown.ends_with("(cut: the result is longer)"));
+    }
+}

@@ -1,0 +1,182 @@
+//! The answer while it is being written: one message, edited.
+//!
+//! Nothing is posted before there is something worth reading, since the first event is the one that notifies. The text of
+//! earlier steps stays; the text of the running step can be taken back, when its attempt failed or its prompt changed.
+
+use std::time::Duration;
+
+use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
+use tokio::time::Instant;
+
+use crate::{
+    outbox::{Liveness, Outbox, Place, Post, PostError, Text, TextKind, sent_size},
+    render::{first_sentence_ends, split},
+};
+
+/// A model that writes this and nothing else wants to say nothing.
+pub const NO_REPLY: &str = "[no reply]";
+
+/// Where a draft goes and how it behaves.
+#[derive(Debug, Clone)]
+pub struct DraftSettings {
+    /// The room.
+    pub room: OwnedRoomId,
+    /// Where in it.
+    pub place: Place,
+    /// Whom it mentions.
+    pub mentions: Vec<OwnedUserId>,
+    /// Text that has waited this long is shown, sentence or not.
+    pub first_after: Duration,
+    /// The largest event as sent, in bytes.
+    pub max_event_bytes: usize,
+}
+
+/// The answer while it is being written.
+pub(super) struct Draft {
+    outbox: Outbox,
+    settings: DraftSettings,
+    post: Post,
+    settled: String,
+    step: String,
+    waiting_since: Option<Instant>,
+}
+
+/// A draft's last words, as they were posted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Finished {
+    /// What stands in the room.
+    pub text: String,
+    /// The events; more than one where it had to be split.
+    pub events: Vec<OwnedEventId>,
+}
+
+impl Draft {
+    pub(super) fn new(outbox: Outbox, post: Post, settings: DraftSettings) -> Self {
+        Self { outbox, settings, post, settled: String::new(), step: String::new(), waiting_since: None }
+    }
+
+    /// More text of the running step.
+    pub(super) fn push(&mut self, text: &str) {
+        self.step.push_str(text);
+        let now = Instant::now();
+        if self.waiting_since.is_none() && !self.text().is_empty() {
+            self.waiting_since = Some(now);
+        }
+        if self.post.is_begun()
+            || first_sentence_ends(&self.text())
+            || self.due().is_some_and(|due| due <= now)
+        {
+            self.show();
+        }
+    }
+
+    /// When text that nobody sees yet must be shown.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let since = self.waiting_since?;
+        (!self.post.is_begun()).then(|| since + self.settings.first_after)
+    }
+
+    /// Shows what there is.
+    pub(super) fn show(&mut self) {
+        let text = self.text();
+        if text.is_empty() || NO_REPLY.starts_with(&text) {
+            self.waiting_since = None;
+            return;
+        }
+        let part = self.parts(&text).into_iter().next().unwrap_or_default();
+        self.post.show(&self.event_text(part, Liveness::Live));
+    }
+
+    /// Takes the running step's text back.
+    pub(super) fn restart_step(&mut self) {
+        self.step.clear();
+    }
+
+    /// The running step is over: its text stays, and is given back.
+    pub(super) fn end_step(&mut self) -> String {
+        self.settled = self.text();
+        std::mem::take(&mut self.step).trim().to_owned()
+    }
+
+    /// All text so far.
+    pub(super) fn text(&self) -> String {
+        match (self.settled.trim(), self.step.trim()) {
+            ("", step) => step.to_owned(),
+            (settled, "") => settled.to_owned(),
+            (settled, step) => format!("{settled}\n\n{step}"),
+        }
+    }
+
+    /// Delivers the whole, with a mark at the end where it broke off, as one message or several.
+    pub(super) async fn finish(self, mark: Option<&str>) -> Result<Finished, PostError> {
+        let text = self.text();
+        let text = match (text.is_empty(), mark) {
+            (_, None) => text,
+            // A mark alone is a service's word.
+            (true, Some(mark)) if !self.post.is_begun() => {
+                let event = self.post.finish(&Text::notice(mark)).await?;
+                return Ok(Finished { text: mark.to_owned(), events: vec![event] });
+            }
+            (true, Some(mark)) => mark.to_owned(),
+            (false, Some(mark)) => format!("{}\n\n*{mark}*", closed(&text)),
+        };
+        let mut parts = self.parts(&text).into_iter();
+        let first = self.event_text(parts.next().unwrap_or_default(), Liveness::Finished);
+        let rest: Vec<_> = parts.map(|part| self.event_text(part, Liveness::Finished)).collect();
+        // All are on their way before the first is waited for: order is the outbox's.
+        let mut deliveries = vec![self.post.finish(&first)];
+        for part in &rest {
+            let place = Place { thread: self.settings.place.thread.clone(), reply_to: None };
+            deliveries.push(self.outbox.post(self.settings.room.clone(), place).finish(part));
+        }
+        let mut events = Vec::new();
+        for delivery in deliveries {
+            events.push(delivery.await?);
+        }
+        Ok(Finished { text, events })
+    }
+
+    /// Ends without a word, where none was shown.
+    pub(super) fn discard(self) {
+        drop(self.post);
+    }
+
+    fn parts(&self, text: &str) -> Vec<String> {
+        let fits = |part: &str| {
+            sent_size(&self.event_text(part.to_owned(), Liveness::Live).content())
+                <= self.settings.max_event_bytes
+        };
+        split(text, fits)
+    }
+
+    fn event_text(&self, markdown: String, liveness: Liveness) -> Text {
+        Text { markdown, mentions: self.settings.mentions.clone(), kind: TextKind::Answer, liveness }
+    }
+}
+
+/// Text that broke off inside a fence gets its end, so that what follows is no code.
+fn closed(text: &str) -> String {
+    let mut open: Option<&str> = None;
+    for line in text.lines().map(str::trim_start) {
+        let fence = &line[..line.len() - line.trim_start_matches(['`', '~']).len()];
+        match open {
+            None if fence.len() >= 3 => open = Some(fence),
+            Some(opened) if fence.starts_with(opened) && line.trim_end() == fence => open = None,
+            _ => {}
+        }
+    }
+    open.map_or_else(|| text.to_owned(), |fence| format!("{text}\n{fence}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::closed;
+
+    #[test]
+    fn an_open_fence_gets_its_end_and_a_closed_one_none() {
+        assert_eq!(closed("a\n```rust\nlet x"), "a\n```rust\nlet x\n```");
+        assert_eq!(closed("````\n```\nstill code"), "````\n```\nstill code\n````");
+        assert_eq!(closed("```\ncode\n```\ntext"), "```\ncode\n```\ntext");
+        assert_eq!(closed("~~~\n```"), "~~~\n```\n~~~");
+    }
+}

@@ -1,0 +1,250 @@
+//! The loop of a turn.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::StreamExt;
+use matrix_link::Rooms;
+use ruma::OwnedRoomId;
+use tokio::{
+    sync::mpsc,
+    task::JoinHandle,
+    time::{Instant, interval, sleep_until},
+};
+
+use super::{
+    DraftSettings, End, Limit, NO_REPLY, Outcome, Perception, Signal, TurnError,
+    draft::Draft,
+    limits::{LoopBreaker, Verdict},
+};
+use crate::{
+    config,
+    model::{Delta, Finish, Message, Model, Request, ToolCall},
+    outbox::{Outbox, Post},
+    tools::Toolbox,
+};
+
+/// How often typing is shown anew; the homeserver forgets it after 30 s.
+const TYPING_EVERY: Duration = Duration::from_secs(20);
+/// Tool calls of one step that are run; a model that writes more is told so.
+const MAX_CALLS: usize = 16;
+
+const CIRCLES: &str = "You have done this before in this turn, and nothing new came of it. \
+                       Do something else, or answer with what you know.";
+const ANSWER_CUT: &str = "⏹ Cut off: the answer reached its limit.";
+
+/// All that a turn works with.
+pub struct Turn {
+    /// Who thinks.
+    pub model: Arc<dyn Model>,
+    /// What it can do.
+    pub tools: Toolbox,
+    /// What it sees.
+    pub perception: Arc<dyn Perception>,
+    /// The way out.
+    pub outbox: Outbox,
+    /// Shows that it is at work.
+    pub rooms: Arc<dyn Rooms>,
+    /// Where and how the answer is posted.
+    pub draft: DraftSettings,
+    /// Its bounds.
+    pub limits: config::Turn,
+}
+
+/// What a step came to.
+enum Step {
+    Said { calls: Vec<ToolCall>, finish: Finish },
+    Replaced,
+    Ended(End),
+}
+
+/// Runs a turn into `post`. `up_to` is the handle of the newest prompt taken.
+pub async fn run(turn: Turn, post: Post, up_to: i64, mut signals: mpsc::Receiver<Signal>) -> Outcome {
+    let typing = Typing::begin(turn.rooms.clone(), turn.draft.room.clone());
+    let mut draft = Draft::new(turn.outbox.clone(), post, turn.draft.clone());
+    let mut seen = up_to;
+    let (end, mark) = match turn.steps(&mut draft, &mut seen, &mut signals).await {
+        Ok((end, mark)) => (end, mark),
+        Err(error) => {
+            tracing::warn!(room = %turn.draft.room, error = &error as &dyn std::error::Error, "turn failed");
+            (End::Failed(error.to_string()), Some(error.for_people()))
+        }
+    };
+    let nothing = Outcome { end: end.clone(), seen, text: String::new(), events: Vec::new() };
+    if end == End::NoReply {
+        draft.discard();
+        typing.end().await;
+        return nothing;
+    }
+    let delivery = draft.finish(mark);
+    typing.end().await;
+    match delivery.await {
+        Ok(finished) => Outcome { text: finished.text, events: finished.events, ..nothing },
+        Err(error) => {
+            tracing::error!(room = %turn.draft.room, error = &error as &dyn std::error::Error, "answer lost");
+            Outcome { end: error.into(), ..nothing }
+        }
+    }
+}
+
+impl Turn {
+    async fn steps(
+        &self,
+        draft: &mut Draft,
+        seen: &mut i64,
+        signals: &mut mpsc::Receiver<Signal>,
+    ) -> Result<(End, Option<&'static str>), TurnError> {
+        let deadline = Instant::now() + self.limits.max_time;
+        let prompt = *seen;
+        let mut breaker = LoopBreaker::new(self.limits.loop_hints);
+        let mut history = self.perception.history(Some(prompt)).await?.messages;
+        let mut record: Vec<Message> = Vec::new();
+        let ended = |end: End| {
+            let mark = end.mark();
+            Ok((end, mark))
+        };
+        for _ in 0..self.limits.max_steps {
+            let messages: Vec<_> = history.iter().chain(&record).cloned().collect();
+            match breaker.situation(&messages) {
+                Verdict::New => {}
+                Verdict::Hint => record.push(Message::User(CIRCLES.to_owned())),
+                Verdict::Stop => return ended(End::Limit(Limit::Loop)),
+            }
+            let request = Request {
+                messages: history.iter().chain(&record).cloned().collect(),
+                tools: self.tools.offer(),
+            };
+            let (calls, finish) = match self.step(request, draft, signals, deadline).await? {
+                Step::Said { calls, finish } => (calls, finish),
+                Step::Ended(end) => return ended(end),
+                Step::Replaced => {
+                    draft.restart_step();
+                    history = self.perception.history(Some(prompt)).await?.messages;
+                    continue;
+                }
+            };
+            let said = draft.end_step();
+            if calls.is_empty() {
+                let text = draft.text();
+                if text == NO_REPLY {
+                    return ended(End::NoReply);
+                }
+                if text.is_empty() {
+                    return Err(TurnError::Empty);
+                }
+                return Ok((End::Answered, (finish == Finish::Length).then_some(ANSWER_CUT)));
+            }
+            record.push(Message::Assistant { text: said, calls: calls.clone() });
+            for (index, call) in calls.iter().enumerate() {
+                let output = if index < MAX_CALLS {
+                    match self.call(call, signals, deadline).await {
+                        Ok(output) => output,
+                        Err(end) => return ended(end),
+                    }
+                } else {
+                    crate::tools::Output::new(format!("Error: at most {MAX_CALLS} calls in one step"))
+                };
+                let mut text = output.text.clone();
+                match breaker.call(call, &output) {
+                    Verdict::New => {}
+                    Verdict::Hint => text = format!("{text}\n({CIRCLES})"),
+                    Verdict::Stop => return ended(End::Limit(Limit::Loop)),
+                }
+                record.push(Message::ToolResult { id: call.id.clone(), name: call.name.clone(), text });
+            }
+            if let Some((lines, newest)) = self.perception.news(*seen).await? {
+                record.push(Message::User(lines));
+                *seen = newest;
+            }
+        }
+        ended(End::Limit(Limit::Steps))
+    }
+
+    /// One model call: text into the draft, calls collected.
+    async fn step(
+        &self,
+        request: Request,
+        draft: &mut Draft,
+        signals: &mut mpsc::Receiver<Signal>,
+        deadline: Instant,
+    ) -> Result<Step, TurnError> {
+        let mut stream = self.model.stream(request);
+        let mut calls = Vec::new();
+        loop {
+            let due = draft.due();
+            tokio::select! {
+                biased;
+                Some(signal) = signals.recv() => match signal {
+                    Signal::Stop => return Ok(Step::Ended(End::Stopped)),
+                    Signal::Replaced => return Ok(Step::Replaced),
+                    Signal::Steer => {}
+                },
+                () = sleep_until(deadline) => return Ok(Step::Ended(End::Limit(Limit::Time))),
+                () = sleep_until(due.unwrap_or(deadline)), if due.is_some() => draft.show(),
+                delta = stream.next() => match delta {
+                    Some(Ok(Delta::Text(text))) => draft.push(&text),
+                    Some(Ok(Delta::Call(call))) => calls.push(call),
+                    Some(Ok(Delta::Restart)) => {
+                        draft.restart_step();
+                        calls.clear();
+                    }
+                    Some(Ok(Delta::Done { finish, .. })) => return Ok(Step::Said { calls, finish }),
+                    Some(Err(error)) => return Err(error.into()),
+                    None => return Err(crate::model::ModelError::Cut.into()),
+                },
+            }
+        }
+    }
+
+    /// Runs a tool. An edit of the prompt is seen at the next step: the call was made in good faith.
+    async fn call(
+        &self,
+        call: &ToolCall,
+        signals: &mut mpsc::Receiver<Signal>,
+        deadline: Instant,
+    ) -> Result<crate::tools::Output, End> {
+        let running = self.tools.call(call);
+        tokio::pin!(running);
+        loop {
+            tokio::select! {
+                biased;
+                Some(signal) = signals.recv() => if signal == Signal::Stop { return Err(End::Stopped) },
+                () = sleep_until(deadline) => return Err(End::Limit(Limit::Time)),
+                output = &mut running => return Ok(output),
+            }
+        }
+    }
+}
+
+/// Shows that we type, until it is ended or dropped.
+struct Typing {
+    rooms: Arc<dyn Rooms>,
+    room: OwnedRoomId,
+    task: JoinHandle<()>,
+}
+
+impl Typing {
+    fn begin(rooms: Arc<dyn Rooms>, room: OwnedRoomId) -> Self {
+        let task = tokio::spawn({
+            let (rooms, room) = (rooms.clone(), room.clone());
+            async move {
+                let mut tick = interval(TYPING_EVERY);
+                loop {
+                    tick.tick().await;
+                    rooms.set_typing(&room, true).await;
+                }
+            }
+        });
+        Self { rooms, room, task }
+    }
+
+    async fn end(self) {
+        self.task.abort();
+        self.rooms.set_typing(&self.room, false).await;
+    }
+}
+
+impl Drop for Typing {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
