@@ -22,5 +22,7 @@ pub mod model;
 pub mod outbox;
 pub mod render;
 pub mod store;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod tools;
 pub mod turn;

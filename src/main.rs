@@ -4,7 +4,7 @@
 
 mod cli;
 
-use std::process::ExitCode;
+use std::{io::IsTerminal, process::ExitCode};
 
 use anyhow::Context;
 use clap::Parser;
@@ -14,8 +14,11 @@ use waybread::{
     config::{Config, environment},
 };
 
-/// The SDK reports answers that are no errors of ours (a 404 for account data that nobody has set) as errors.
-const QUIET: [&str; 2] = ["matrix_sdk::http_client=off", "matrix_sdk_crypto::backups=error"];
+/// Libraries whose "info" is for their own developers; `log.filter` can name them to hear more.
+const QUIET: [&str; 4] = ["matrix_sdk", "matrix_sdk_base", "matrix_sdk_crypto", "sqlx"];
+/// What they report as errors and warnings and what is none: a 404 for account data that nobody has set; the own device
+/// that is not listed yet while it is being made.
+const SILENT: [&str; 2] = ["matrix_sdk::http_client=off", "matrix_sdk_crypto::identities::manager=error"];
 
 fn main() -> ExitCode {
     match start(&cli::Cli::parse()) {
@@ -30,10 +33,18 @@ fn main() -> ExitCode {
 fn start(cli: &cli::Cli) -> anyhow::Result<()> {
     let cli::Command::Run { config } = &cli.command;
     let config = Config::load(config.as_deref(), environment())?;
-    let mut filter = EnvFilter::try_new(&config.log.filter).context("log.filter")?;
-    for quiet in QUIET {
-        filter = filter.add_directive(quiet.parse().context("log filter")?);
-    }
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let filter = EnvFilter::try_new(filter(&config.log.filter)).context("log.filter")?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr)
+        .init();
     tokio::runtime::Runtime::new().context("no threads")?.block_on(app::run(config))
+}
+
+/// The operator's filter, with the libraries made quiet that it does not name.
+fn filter(asked: &str) -> String {
+    let quiet = QUIET.iter().filter(|name| !asked.contains(**name)).map(|name| format!("{name}=warn"));
+    let silent = SILENT.iter().filter(|_| !asked.contains("matrix_sdk")).map(ToString::to_string);
+    quiet.chain(silent).chain([asked.to_owned()]).collect::<Vec<_>>().join(",")
 }

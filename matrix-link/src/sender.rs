@@ -68,13 +68,13 @@ pub enum SendError {
     },
     /// No answer, a broken one, or a failure of the server's own.
     #[error("the homeserver did not take it")]
-    Unavailable(#[source] Box<Error>),
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The event is larger than the server takes.
     #[error("the event is too large")]
     TooLarge,
     /// The server says no, and will say so again.
     #[error("the homeserver refused it")]
-    Refused(#[source] Box<Error>),
+    Refused(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// We are not in the room (any more).
     #[error("not in the room {0}")]
     NotInRoom(OwnedRoomId),

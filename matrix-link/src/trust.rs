@@ -80,6 +80,10 @@ impl Link {
             }
             _ => {}
         }
+        // The signature counts as the homeserver shows it to others, so it is looked up there.
+        if let Err(error) = encryption.request_user_identity(&self.user).await {
+            tracing::warn!(%error, "our own devices can't be looked up");
+        }
         let own_device = encryption.get_own_device().await.ok().flatten();
         TrustReport {
             device_signed: own_device.is_some_and(|device| device.is_cross_signed_by_owner()),

@@ -103,7 +103,7 @@ fn every_key_is_overridden_by_the_file_and_by_the_environment_alike() {
                     "model.tool_calls" => "constrained",
                     "model.response_format" => "json_object",
                     "log.filter" => "debug,waybread=trace",
-                    "matrix.state_dir" => "/elsewhere",
+                    "matrix.state_dir" | "model.script" => "/elsewhere",
                     key if key.ends_with("_file") => &secret,
                     key if key.ends_with("url") || key.ends_with("homeserver") => {
                         "https://elsewhere.example/v1"

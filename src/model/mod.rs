@@ -126,6 +126,21 @@ pub struct ToolSpec {
     pub description: String,
     /// The JSON schema of its arguments: an object.
     pub parameters: serde_json::Value,
+    /// A worked use of it, for small models, which learn by example.
+    pub example: Option<Example>,
+}
+
+/// A worked use of a tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Example {
+    /// What a person asks.
+    pub ask: String,
+    /// The arguments of the call: an object.
+    pub arguments: serde_json::Map<String, serde_json::Value>,
+    /// What the tool says.
+    pub result: String,
+    /// What the model answers.
+    pub reply: String,
 }
 
 /// A step of a model. Dropping the stream ends the request at once.

@@ -157,6 +157,7 @@ fn echo() -> ToolSpec {
             "required": ["value"],
             "additionalProperties": false,
         }),
+        example: None,
     }
 }
 

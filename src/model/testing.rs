@@ -8,11 +8,11 @@ use axum::body::Body;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
 use futures_util::StreamExt as _;
-use serde_json::{Value, json};
+use serde_json::{Map, json};
 
 use super::{
-    Delta, DeltaStream, Endpoint, Finish, Form, Limits, Message, Model as _, ModelError, OpenAi, Request,
-    ToolCall, ToolSpec,
+    Delta, DeltaStream, Endpoint, Example, Finish, Form, Limits, Message, Model as _, ModelError, OpenAi,
+    Request, ToolCall, ToolSpec,
 };
 
 /// Short limits, for a real socket knows no paused clock.
@@ -38,28 +38,31 @@ pub(super) async fn items(stream: DeltaStream) -> Vec<Result<Delta, ModelError>>
 
 /// The tools that most tests offer.
 pub(super) fn tools() -> Vec<ToolSpec> {
-    let tool = |name: &str, description: &str, parameters: Value| ToolSpec {
-        name: name.into(),
-        description: description.into(),
-        parameters,
+    let example = Example {
+        ask: "What time is it in Tokyo?".into(),
+        arguments: Map::from_iter([("zone".into(), "Asia/Tokyo".into())]),
+        result: "In Asia/Tokyo it is 09:30.".into(),
+        reply: "It is 09:30 in Tokyo.".into(),
     };
     vec![
-        tool(
-            "now",
-            "The date and time. Use it whenever the time matters.",
-            json!({"type": "object", "properties": {"zone": {"type": "string", "examples": ["Asia/Tokyo"]}}}),
-        ),
-        tool(
-            "alarm",
-            "Sets an alarm.",
-            json!({
+        ToolSpec {
+            name: "now".into(),
+            description: "The date and time. Use it whenever the time matters.".into(),
+            parameters: json!({"type": "object", "properties": {"zone": {"type": "string"}}}),
+            example: Some(example),
+        },
+        ToolSpec {
+            name: "alarm".into(),
+            description: "Sets an alarm.".into(),
+            parameters: json!({
                 "type": "object",
                 "properties": {"at": {"type": "string"}, "days": {"type": "array", "items": {"$ref": "#/$defs/day"}}},
                 "required": ["at"],
                 "additionalProperties": false,
                 "$defs": {"day": {"enum": ["mon", "tue"]}}
             }),
-        ),
+            example: None,
+        },
     ]
 }
 

@@ -387,7 +387,7 @@ mod tests {
         for text in [
             ">".repeat(10_000) + " deep",
             "- ".repeat(10_000) + "deep",
-            "*a ".repeat(5_000) + "deep" + &"*".repeat(5_000),
+            "*a ".repeat(5_000) + "deep" + "*".repeat(5_000).as_str(),
         ] {
             let html = to_html(&text).unwrap();
             assert!(html.contains("deep"));

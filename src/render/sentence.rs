@@ -149,7 +149,7 @@ mod tests {
         #[test]
         fn once_seen_it_stays(text in "[a-c1.。!?\"\n |`*-]{0,40}", more in any::<String>()) {
             if first_sentence_ends(&text) {
-                prop_assert!(first_sentence_ends(&(text + &more)));
+                prop_assert!(first_sentence_ends(&(text + more.as_str())));
             }
         }
     }

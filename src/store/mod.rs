@@ -103,6 +103,12 @@ impl Store {
     fn agent(&self) -> &str {
         self.agent.as_str()
     }
+
+    /// Whether nothing is asked of it right now: its threads know no paused clock, so tests look here before time passes.
+    #[cfg(test)]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.pool.num_idle() == self.pool.size() as usize
+    }
 }
 
 #[cfg(test)]

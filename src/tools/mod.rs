@@ -136,6 +136,7 @@ mod tests {
                 description: "Says it again.".into(),
                 parameters: json!({"type": "object", "properties": {"text": {"type": "string"}},
                     "required": ["text"], "additionalProperties": false}),
+                example: None,
             }
         }
 

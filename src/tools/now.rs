@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::{Timestamp, fmt::strtime, tz::TimeZone};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Output, Tool};
-use crate::{clock::Clock, model::ToolSpec};
+use crate::{
+    clock::Clock,
+    model::{Example, ToolSpec},
+};
 
 /// Tells the date and time.
 pub struct Now {
@@ -48,6 +51,12 @@ impl Tool for Now {
                     },
                 },
                 "additionalProperties": false,
+            }),
+            example: Some(Example {
+                ask: "What time is it in Paris?".into(),
+                arguments: Map::from_iter([("zone".into(), "Europe/Paris".into())]),
+                result: "In Europe/Paris it is 14:05 on Monday, 5 May 2025 (+02:00).".into(),
+                reply: "It is 14:05 in Paris.".into(),
             }),
         }
     }

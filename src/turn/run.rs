@@ -75,9 +75,9 @@ pub async fn run(turn: Turn, post: Post, up_to: i64, mut signals: mpsc::Receiver
         typing.end().await;
         return nothing;
     }
-    let delivery = draft.finish(mark);
+    let delivered = draft.finish(mark).await;
     typing.end().await;
-    match delivery.await {
+    match delivered {
         Ok(finished) => Outcome { text: finished.text, events: finished.events, ..nothing },
         Err(error) => {
             tracing::error!(room = %turn.draft.room, error = &error as &dyn std::error::Error, "answer lost");

@@ -37,7 +37,7 @@ const AGENT_START_LIMIT: Duration = Duration::from_secs(120);
 const READY: &str = "ready:";
 
 const AGENT: &str = "waybread";
-const PERSON: &str = "you";
+const PERSON: &str = "alice";
 
 /// What can be asked of a demo.
 #[derive(Args)]
@@ -229,7 +229,7 @@ mod tests {
                 ("WAYBREAD_MATRIX_USER", "@waybread:localhost".into()),
                 ("WAYBREAD_MATRIX_PASSWORD_FILE", "/demo/waybread.password".into()),
                 ("WAYBREAD_MATRIX_STATE_DIR", "/demo/agent".into()),
-                ("WAYBREAD_ACCESS_ALLOW", "@you:localhost".into()),
+                ("WAYBREAD_ACCESS_ALLOW", "@alice:localhost".into()),
             ]
         );
     }
@@ -243,7 +243,7 @@ mod tests {
             "--homeserver",
             "http://127.0.0.1:8008",
             "--user",
-            "@you:localhost",
+            "@alice:localhost",
             "--password-file",
             "/demo/you.password",
             "--state-dir",

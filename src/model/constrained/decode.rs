@@ -289,6 +289,7 @@ mod tests {
             name: "run".into(),
             description: String::new(),
             parameters: json!({"type": "object", "properties": {"args": {"type": "object"}}}),
+            example: None,
         };
         let mut decoder = Decoder::new(&[tool]);
         decoder.push(r#"{"do":"run","args":{"a":1}}"#);

@@ -149,18 +149,25 @@ fn actions(tools: &[ToolSpec]) -> String {
         reply("your answer")
     );
     text.push_str("After an action you are shown its result; then take the next step.\n\nExamples:\n");
-    // Measured with a small model: with the call first, it calls a tool when it should more often.
-    if let Some(tool) = tools.first() {
-        let call = step(&tool.name, &sample(tool), is_nested(tool));
+    // Measured with a small model: with the call first it calls a tool when it should more often, and with a plain
+    // question at the end it calls none when it should not.
+    if let Some((tool, example)) = tools.iter().find_map(|tool| Some((tool, tool.example.as_ref()?))) {
+        let call = step(&tool.name, &example.arguments, is_nested(tool));
         let _ = writeln!(
             text,
-            "User: What does {name} say?\nYou: {call}\nUser: {result}\nYou: {reply}",
-            name = tool.name,
-            result = result(&tool.name, "OK, 42"),
-            reply = reply("It says 42."),
+            "User: {}\nYou: {call}\nUser: {}\nYou: {}",
+            example.ask,
+            result(&tool.name, &example.result),
+            reply(&example.reply),
         );
     }
-    let _ = write!(text, "User: Hello!\nYou: {}", reply("Hello! What can I do for you?"));
+    for (ask, answer) in [
+        ("Hello!", "Hello! What can I do for you?"),
+        ("What is the capital of France?", "The capital of France is Paris."),
+    ] {
+        let _ = writeln!(text, "User: {ask}\nYou: {}", reply(answer));
+    }
+    text.truncate(text.trim_end().len());
     text
 }
 
@@ -192,33 +199,6 @@ fn kind(property: &Value) -> String {
 
 fn is_required(schema: &Value, name: &str) -> bool {
     schema["required"].as_array().is_some_and(|all| all.iter().any(|required| required == name))
-}
-
-/// Arguments for the worked example: the schema's own example, else one made up of its required properties and of
-/// those that have an example.
-fn sample(tool: &ToolSpec) -> Map<String, Value> {
-    let schema = &tool.parameters;
-    if let Some(example) = schema["examples"][0].as_object() {
-        return example.clone();
-    }
-    let properties = schema["properties"].as_object().into_iter().flatten();
-    let shown =
-        properties.filter(|(name, property)| is_required(schema, name) || !property["examples"].is_null());
-    shown.map(|(name, property)| (name.clone(), sample_value(property))).collect()
-}
-
-fn sample_value(property: &Value) -> Value {
-    let given = [&property["examples"][0], &property["default"], &property["const"], &property["enum"][0]];
-    if let Some(value) = given.into_iter().find(|value| !value.is_null()) {
-        return value.clone();
-    }
-    match property["type"].as_str() {
-        Some("integer" | "number") => json!(1),
-        Some("boolean") => json!(true),
-        Some("array") => json!([]),
-        Some("object") => json!({}),
-        _ => json!("…"),
-    }
 }
 
 #[cfg(test)]
@@ -260,12 +240,12 @@ mod tests {
                 },
                 "required": ["color"]
             }),
+            example: None,
         };
         assert_eq!(
             usage(&tool),
             r#"{"do":"light","color":"red"|"blue" (its color),"level"?:integer,"other"?:value}"#
         );
-        assert_eq!(step("light", &sample(&tool), false), r#"{"do":"light","color":"red"}"#);
     }
 
     #[test]
@@ -274,6 +254,7 @@ mod tests {
             name: "run".into(),
             description: "Runs.".into(),
             parameters: json!({"type": "object", "properties": {"do": {"enum": ["it"]}}, "required": ["do"]}),
+            example: None,
         };
         insta::assert_snapshot!(actions(&[tool]));
     }

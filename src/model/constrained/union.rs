@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     fn tool(parameters: Value) -> ToolSpec {
-        ToolSpec { name: "tool".into(), description: String::new(), parameters }
+        ToolSpec { name: "tool".into(), description: String::new(), parameters, example: None }
     }
 
     fn schema(tools: &[ToolSpec]) -> String {

@@ -1,0 +1,177 @@
+//! A homeserver that keeps what it is given, and behaves as it is told.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Mutex, MutexGuard},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use matrix_link::{Event, FetchError, Outgoing, Payload, Rooms, SendError, Sender};
+use ruma::{EventId, OwnedEventId, OwnedRoomId, OwnedTransactionId, RoomId, UserId, user_id};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{BOT, PLAIN};
+
+/// How the server takes one attempt at sending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Takes it.
+    Take,
+    /// Takes it, and the answer is lost on its way back.
+    Lose,
+    /// Limits the rate (429) for so many seconds.
+    Limit(u64),
+    /// Fails (5xx).
+    Fail,
+    /// Says no (403).
+    Refuse,
+}
+
+/// An event that the server has taken.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Sent {
+    /// When, since the server began.
+    pub at: Duration,
+    pub room: OwnedRoomId,
+    pub id: OwnedEventId,
+    pub content: Value,
+}
+
+/// The server, seen from the account that the agent has there.
+pub(crate) struct Server {
+    began: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    answers: VecDeque<Answer>,
+    attempts: Vec<(OwnedTransactionId, Answer)>,
+    taken: BTreeMap<OwnedTransactionId, OwnedEventId>,
+    sent: Vec<Sent>,
+    typing: BTreeMap<OwnedRoomId, bool>,
+    events: BTreeMap<OwnedEventId, Event>,
+}
+
+impl Server {
+    pub fn new() -> Self {
+        Self { began: Instant::now(), state: Mutex::default() }
+    }
+
+    /// Answers the next attempts so, in this order; further ones are taken.
+    pub fn answer(&self, answers: impl IntoIterator<Item = Answer>) {
+        self.state().answers.extend(answers);
+    }
+
+    /// Has an event that is not brought and can be fetched.
+    pub fn keep(&self, event: Event) -> OwnedEventId {
+        let id = event.id.clone();
+        self.state().events.insert(id.clone(), event);
+        id
+    }
+
+    /// The events that it has taken, oldest first.
+    pub fn sent(&self) -> Vec<Sent> {
+        self.state().sent.clone()
+    }
+
+    /// The contents that it has taken.
+    pub fn contents(&self) -> Vec<Value> {
+        self.sent().into_iter().map(|sent| sent.content).collect()
+    }
+
+    /// All attempts, each with its transaction id.
+    pub fn attempts(&self) -> Vec<(OwnedTransactionId, Answer)> {
+        self.state().attempts.clone()
+    }
+
+    /// Whether the agent is shown to type anywhere.
+    pub fn anybody_types(&self) -> bool {
+        self.state().typing.values().any(|typing| *typing)
+    }
+
+    /// The messages in a room as they stand now: edited, with what is to be known of them behind them.
+    pub fn room(&self, room: &str) -> Vec<String> {
+        let mut messages: Vec<(OwnedEventId, Value)> = Vec::new();
+        for sent in self.sent().into_iter().filter(|sent| sent.room == room) {
+            let relation = &sent.content["m.relates_to"];
+            if relation["rel_type"] == "m.replace" {
+                let message = messages.iter_mut().find(|(id, _)| relation["event_id"] == id.as_str());
+                message.expect("an edit is of a message").1 = sent.content["m.new_content"].clone();
+            } else {
+                messages.push((sent.id, sent.content));
+            }
+        }
+        let written = |content: &Value| {
+            let notice = if content["msgtype"] == "m.notice" { "notice: " } else { "" };
+            let live = if content.get("org.matrix.msc4357.live").is_some() { " (live)" } else { "" };
+            format!("{notice}{}{live}", content["body"].as_str().unwrap())
+        };
+        messages.iter().map(|(_, content)| written(content)).collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+}
+
+#[async_trait]
+impl Sender for Server {
+    async fn send(&self, outgoing: &Outgoing) -> Result<OwnedEventId, SendError> {
+        let Outgoing { room, txn, payload: Payload::Event { content, .. } } = outgoing else {
+            panic!("nothing is redacted yet");
+        };
+        let mut state = self.state();
+        let answer = state.answers.pop_front().unwrap_or(Answer::Take);
+        state.attempts.push((txn.clone(), answer));
+        match answer {
+            Answer::Take | Answer::Lose => {}
+            Answer::Limit(seconds) => {
+                return Err(SendError::RateLimited { retry_after: Some(Duration::from_secs(seconds)) });
+            }
+            Answer::Fail => return Err(SendError::Unavailable("502".into())),
+            Answer::Refuse => return Err(SendError::Refused("403".into())),
+        }
+        // The same transaction id is the same event, as the specification has it.
+        let id = match state.taken.get(txn) {
+            Some(id) => id.clone(),
+            None => {
+                let id = EventId::parse(format!("$sent{}", state.sent.len() + 1)).unwrap();
+                let (at, room, content) = (self.began.elapsed(), room.clone(), content.clone());
+                state.sent.push(Sent { at, room, id: id.clone(), content });
+                state.taken.insert(txn.clone(), id.clone());
+                id
+            }
+        };
+        if answer == Answer::Lose { Err(SendError::Unavailable("connection reset".into())) } else { Ok(id) }
+    }
+}
+
+#[async_trait]
+impl Rooms for Server {
+    fn user_id(&self) -> &UserId {
+        user_id!("@waybread:example.org")
+    }
+
+    async fn is_direct(&self, room: &RoomId) -> bool {
+        room.as_str().starts_with("!direct")
+    }
+
+    async fn is_encrypted(&self, room: &RoomId) -> bool {
+        room != PLAIN
+    }
+
+    async fn display_name(&self, _: &RoomId, user: &UserId) -> String {
+        if user == BOT { "Waybread".to_owned() } else { user.localpart().to_owned() }
+    }
+
+    async fn event(&self, room: &RoomId, id: &EventId) -> Result<Event, FetchError> {
+        self.state().events.get(id).cloned().ok_or_else(|| FetchError::NotInRoom(room.to_owned()))
+    }
+
+    async fn set_typing(&self, room: &RoomId, typing: bool) {
+        self.state().typing.insert(room.to_owned(), typing);
+    }
+}
