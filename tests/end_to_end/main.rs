@@ -1,0 +1,15 @@
+//! End to end: the agent's own program, a real Synapse, encrypted rooms, people with real clients; only the model is a
+//! script. `cargo xtask test` starts the homeservers and names them in the environment.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+#![recursion_limit = "256"]
+
+mod contexts;
+mod faults;
+mod invites;
+mod limits;
+mod restart;
+mod road;
+mod steering;
+mod stop;
+mod support;

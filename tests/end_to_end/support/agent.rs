@@ -1,0 +1,123 @@
+//! The agent: its own program, as an operator runs it.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    sync::mpsc,
+    time::Duration,
+};
+
+use ruma::OwnedUserId;
+use tempfile::TempDir;
+
+use super::{Account, Homeserver, ModelServer};
+
+/// How long the agent may take to be ready.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// What an agent is started with; can be started again with the same state.
+pub struct AgentSetup {
+    pub account: Account,
+    folder: TempDir,
+    environment: Vec<(String, String)>,
+}
+
+/// A running agent. Ends with SIGKILL when it is dropped; its log is shown when the test has failed.
+pub struct Agent {
+    process: Child,
+    log: PathBuf,
+}
+
+impl AgentSetup {
+    pub async fn new(homeserver: &Homeserver, model: &ModelServer) -> Self {
+        let account = homeserver.account("waybread").await;
+        let folder = tempfile::tempdir().unwrap();
+        let mut setup = Self { account: account.clone(), folder, environment: Vec::new() };
+        let state = setup.folder.path().join("state");
+        for (name, value) in [
+            ("MATRIX_HOMESERVER", homeserver.url.as_str()),
+            ("MATRIX_USER", account.user.as_str()),
+            ("MATRIX_PASSWORD", &account.password),
+            ("MATRIX_STATE_DIR", &state.display().to_string()),
+            ("MODEL_URL", &model.url()),
+            ("MODEL_NAME", "scripted"),
+            ("MODEL_TOOL_CALLS", "native"),
+            ("MODEL_RETRY_FIRST_SECONDS", "1"),
+            ("LOG_FILTER", "info,waybread=debug,matrix_link=debug"),
+        ] {
+            setup.set(name, value);
+        }
+        setup
+    }
+
+    /// Sets a key of the configuration: `MODEL_IDLE_SECONDS` is `model.idle_seconds`.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.environment.push((format!("WAYBREAD_{name}"), value.to_owned()));
+    }
+
+    pub fn user(&self) -> &OwnedUserId {
+        &self.account.user
+    }
+
+    /// The files that the agent keeps.
+    pub fn state(&self) -> PathBuf {
+        self.folder.path().join("state")
+    }
+
+    /// Starts it and waits until it is ready.
+    pub async fn start(&self) -> Agent {
+        let log = self.folder.path().join("log");
+        let stderr = fs::OpenOptions::new().create(true).append(true).open(&log).unwrap();
+        let mut process = Command::new(env!("CARGO_BIN_EXE_waybread"))
+            .arg("run")
+            .current_dir(self.folder.path())
+            .envs(self.environment.iter().cloned())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(stderr)
+            .spawn()
+            .unwrap();
+        let (ready, is_ready) = mpsc::channel();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                if line.starts_with("ready:") {
+                    let _ = ready.send(());
+                }
+            }
+        });
+        let agent = Agent { process, log };
+        let is_ready = tokio::task::spawn_blocking(move || is_ready.recv_timeout(READY_WITHIN));
+        is_ready.await.unwrap().unwrap_or_else(|_| panic!("the agent is not ready:\n{}", agent.log()));
+        agent
+    }
+}
+
+impl Agent {
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Whether it has not ended.
+    pub fn is_running(&mut self) -> bool {
+        self.process.try_wait().unwrap().is_none()
+    }
+
+    /// Kills it: no word of farewell, no file closed.
+    pub fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        if std::thread::panicking() {
+            eprintln!("--- the agent's log:\n{}", self.log());
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The homeservers that `cargo xtask test` has started.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use hmac::{Hmac, KeyInit, Mac};
+use ruma::OwnedUserId;
+use serde_json::{Value, json};
+use sha1::Sha1;
+
+/// A Synapse.
+pub struct Homeserver {
+    pub url: String,
+    http: reqwest::Client,
+}
+
+/// An account that was made for a test.
+#[derive(Clone)]
+pub struct Account {
+    pub user: OwnedUserId,
+    pub password: String,
+    /// A session without encryption, to look at what the homeserver has.
+    pub token: String,
+}
+
+fn from_environment(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run these tests by `cargo xtask test`"))
+}
+
+impl Homeserver {
+    /// One that does not limit anybody.
+    pub fn relaxed() -> Self {
+        Self { url: from_environment("WAYBREAD_TEST_HOMESERVER"), http: reqwest::Client::new() }
+    }
+
+    /// One with Synapse's own limits.
+    pub fn default_limits() -> Self {
+        let url = from_environment("WAYBREAD_TEST_HOMESERVER_DEFAULT_LIMITS");
+        Self { url, http: reqwest::Client::new() }
+    }
+
+    /// Makes an account whose name begins with `name`.
+    pub async fn account(&self, name: &str) -> Account {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let unique = format!("{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let (name, password) = (format!("{name}-{unique}"), format!("password-{unique}"));
+        let url = format!("{}/_synapse/admin/v1/register", self.url);
+        let nonce: Value = self.http.get(&url).send().await.unwrap().json().await.unwrap();
+        let nonce = nonce["nonce"].as_str().unwrap();
+        let secret = from_environment("WAYBREAD_TEST_REGISTRATION_SECRET");
+        let mut mac = Hmac::<Sha1>::new_from_slice(secret.as_bytes()).unwrap();
+        mac.update([nonce, &name, &password, "notadmin"].join("\0").as_bytes());
+        let mac: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        let body =
+            json!({"nonce": nonce, "username": name, "password": password, "admin": false, "mac": mac});
+        let made: Value = self.http.post(&url).json(&body).send().await.unwrap().json().await.unwrap();
+        let text = |key: &str| made[key].as_str().unwrap_or_else(|| panic!("{made}")).to_owned();
+        Account { user: text("user_id").try_into().unwrap(), password, token: text("access_token") }
+    }
+
+    /// All that the homeserver has of a room's timeline, as it stores it, oldest first.
+    pub async fn timeline(&self, room: &str, reader: &Account) -> Vec<Value> {
+        let room = room.replace('!', "%21").replace(':', "%3A");
+        let url = format!("{}/_matrix/client/v3/rooms/{room}/messages?dir=b&limit=500", self.url);
+        let answer: Value =
+            self.http.get(url).bearer_auth(&reader.token).send().await.unwrap().json().await.unwrap();
+        let mut events = answer["chunk"].as_array().unwrap_or_else(|| panic!("{answer}")).clone();
+        events.reverse();
+        events
+    }
+}

@@ -1,0 +1,11 @@
+//! A homeserver, an agent, people and a model to test with.
+
+mod agent;
+mod homeserver;
+mod model;
+mod person;
+
+pub use agent::{Agent, AgentSetup};
+pub use homeserver::{Account, Homeserver};
+pub use model::{ModelServer, calls, fail, say};
+pub use person::{Person, Seen};

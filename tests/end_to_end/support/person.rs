@@ -1,0 +1,238 @@
+//! A person with a real client: matrix-sdk, an encryption identity of their own.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use matrix_link::{
+    AccessList, Account as LinkAccount, Batch, Credentials, Event, EventKind, Link, Message, NewRoom,
+    Outgoing, Payload, Sender, Sink, SinkError, Trust,
+};
+use ruma::{EventId, OwnedEventId, OwnedRoomId, OwnedUserId, RoomId, TransactionId, UserId};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{sync::watch, task::JoinHandle, time::timeout};
+
+use super::{Account, Homeserver};
+
+/// How long anything may take that a test waits for.
+const WAIT: Duration = Duration::from_secs(60);
+
+/// A person at a client.
+pub struct Person {
+    pub user: OwnedUserId,
+    link: Arc<Link>,
+    seen: watch::Receiver<Vec<Event>>,
+    sync: JoinHandle<()>,
+    _state: TempDir,
+}
+
+/// A message of somebody as it stands now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    pub id: OwnedEventId,
+    pub message: Message,
+    /// How often it was edited, as far as the person saw.
+    pub edits: usize,
+}
+
+impl Seen {
+    pub fn text(&self) -> &str {
+        &self.message.body
+    }
+
+    pub fn is_live(&self) -> bool {
+        self.message.content.get("org.matrix.msc4357.live").is_some()
+    }
+}
+
+struct Keep(watch::Sender<Vec<Event>>);
+
+#[async_trait]
+impl Sink for Keep {
+    async fn commit(&self, batch: &Batch) -> Result<(), SinkError> {
+        self.0.send_modify(|seen| seen.extend(batch.events.iter().cloned()));
+        Ok(())
+    }
+}
+
+impl Person {
+    pub async fn new(homeserver: &Homeserver, name: &str) -> Self {
+        Self::at(homeserver, &homeserver.account(name).await).await
+    }
+
+    pub async fn at(homeserver: &Homeserver, account: &Account) -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let link = Link::open(
+            LinkAccount {
+                homeserver: homeserver.url.clone(),
+                user: account.user.clone(),
+                credentials: Some(Credentials::Password(SecretString::from(account.password.clone()))),
+                device_name: "test".to_owned(),
+                state_dir: state.path().to_owned(),
+                trust: Trust::CrossSigned,
+                access: AccessList::parse(["*:localhost"]).unwrap(),
+            },
+            None,
+        )
+        .await
+        .unwrap();
+        assert!(link.establish_trust().await.device_signed);
+        let link = Arc::new(link);
+        let (keep, seen) = watch::channel(Vec::new());
+        let syncing = link.clone();
+        let sync = tokio::spawn(async move {
+            syncing.run_sync(&Keep(keep)).await.unwrap();
+        });
+        Self { user: account.user.clone(), link, seen, sync, _state: state }
+    }
+
+    /// An encrypted direct room with the agent, who has joined it.
+    pub async fn direct_room(&self, agent: &UserId) -> OwnedRoomId {
+        let room = self.link.create_room(NewRoom::Direct(agent.to_owned())).await.unwrap();
+        self.joined(&room, agent).await;
+        room
+    }
+
+    /// An encrypted room with several, who all have joined it.
+    pub async fn group_room(&self, others: &[&UserId]) -> OwnedRoomId {
+        let invite = others.iter().map(|user| (*user).to_owned()).collect();
+        let room = self.link.create_room(NewRoom::Group { name: "group".to_owned(), invite }).await.unwrap();
+        for user in others {
+            self.joined(&room, user).await;
+        }
+        room
+    }
+
+    /// Invites into a new direct room, and does not wait for an answer.
+    pub async fn invite(&self, agent: &UserId) -> OwnedRoomId {
+        self.link.create_room(NewRoom::Direct(agent.to_owned())).await.unwrap()
+    }
+
+    /// Waits until a user is in the room.
+    pub async fn joined(&self, room: &RoomId, user: &UserId) {
+        self.member(room, user, matrix_link::Membership::Joined).await;
+    }
+
+    /// Waits until a user's membership has become this.
+    pub async fn member(&self, room: &RoomId, user: &UserId, to: matrix_link::Membership) {
+        let wanted = EventKind::Membership { user: user.to_owned(), change: to };
+        self.wait(&format!("{user} is {to:?}"), |seen| {
+            seen.iter().any(|event| event.room == room && event.kind == wanted).then_some(())
+        })
+        .await;
+    }
+
+    pub async fn say(&self, room: &RoomId, text: &str) -> OwnedEventId {
+        self.send(room, "m.room.message", json!({"msgtype": "m.text", "body": text, "m.mentions": {}})).await
+    }
+
+    /// Says something to somebody.
+    pub async fn say_to(&self, room: &RoomId, user: &UserId, text: &str) -> OwnedEventId {
+        let content = json!({"msgtype": "m.text", "body": text, "m.mentions": {"user_ids": [user]}});
+        self.send(room, "m.room.message", content).await
+    }
+
+    /// Says something to somebody in a thread.
+    pub async fn say_in_thread(
+        &self,
+        room: &RoomId,
+        root: &EventId,
+        user: &UserId,
+        text: &str,
+    ) -> OwnedEventId {
+        let content = json!({"msgtype": "m.text", "body": text, "m.mentions": {"user_ids": [user]},
+            "m.relates_to": {"rel_type": "m.thread", "event_id": root}});
+        self.send(room, "m.room.message", content).await
+    }
+
+    pub async fn edit(&self, room: &RoomId, target: &EventId, text: &str) -> OwnedEventId {
+        let content = json!({"msgtype": "m.text", "body": format!("* {text}"), "m.mentions": {},
+            "m.new_content": {"msgtype": "m.text", "body": text, "m.mentions": {}},
+            "m.relates_to": {"rel_type": "m.replace", "event_id": target}});
+        self.send(room, "m.room.message", content).await
+    }
+
+    pub async fn react(&self, room: &RoomId, target: &EventId, key: &str) -> OwnedEventId {
+        let relation = json!({"rel_type": "m.annotation", "event_id": target, "key": key});
+        self.send(room, "m.reaction", json!({ "m.relates_to": relation })).await
+    }
+
+    pub async fn redact(&self, room: &RoomId, target: &EventId) {
+        let payload = Payload::Redaction { target: target.to_owned() };
+        let outgoing = Outgoing { room: room.to_owned(), txn: TransactionId::new(), payload };
+        self.link.send(&outgoing).await.unwrap();
+    }
+
+    async fn send(&self, room: &RoomId, event_type: &str, content: Value) -> OwnedEventId {
+        let payload = Payload::Event { event_type: event_type.to_owned(), content };
+        let outgoing = Outgoing { room: room.to_owned(), txn: TransactionId::new(), payload };
+        self.link.send(&outgoing).await.unwrap()
+    }
+
+    /// The messages of `sender` in a room as they stand now, oldest first.
+    pub fn messages(&self, room: &RoomId, sender: &UserId) -> Vec<Seen> {
+        messages(&self.seen.borrow(), room, sender)
+    }
+
+    /// Waits until the agent's messages fulfil a condition, and gives what it gives.
+    pub async fn until<T>(
+        &self,
+        room: &RoomId,
+        agent: &UserId,
+        what: &str,
+        condition: impl Fn(&[Seen]) -> Option<T>,
+    ) -> T {
+        self.wait(what, |seen| condition(&messages(seen, room, agent))).await
+    }
+
+    /// Waits until the agent has `count` finished messages and gives the last one.
+    pub async fn answer(&self, room: &RoomId, agent: &UserId, count: usize) -> Seen {
+        self.until(room, agent, &format!("{count} finished messages"), |messages| {
+            let finished: Vec<_> = messages.iter().filter(|one| !one.is_live()).collect();
+            (finished.len() >= count).then(|| finished[count - 1].clone())
+        })
+        .await
+    }
+
+    async fn wait<T>(&self, what: &str, condition: impl Fn(&[Event]) -> Option<T>) -> T {
+        let mut seen = self.seen.clone();
+        let waited = timeout(WAIT, async {
+            loop {
+                if let Some(found) = condition(&seen.borrow_and_update()) {
+                    return found;
+                }
+                seen.changed().await.unwrap();
+            }
+        });
+        match waited.await {
+            Ok(found) => found,
+            Err(_) => panic!("{} waited for {what}; saw {:#?}", self.user, self.seen.borrow()),
+        }
+    }
+}
+
+impl Drop for Person {
+    fn drop(&mut self) {
+        self.sync.abort();
+    }
+}
+
+fn messages(events: &[Event], room: &RoomId, sender: &UserId) -> Vec<Seen> {
+    let mut messages: Vec<Seen> = Vec::new();
+    for event in events.iter().filter(|event| event.room == room && event.sender == sender) {
+        match &event.kind {
+            EventKind::Message(message) => {
+                messages.push(Seen { id: event.id.clone(), message: message.clone(), edits: 0 });
+            }
+            EventKind::Edit { target, message } => {
+                let edited = messages.iter_mut().find(|one| one.id == *target);
+                let edited = edited.expect("an edit of a message that is there");
+                edited.message = message.clone();
+                edited.edits += 1;
+            }
+            _ => {}
+        }
+    }
+    messages
+}
