@@ -1,13 +1,14 @@
 //! Files that only their owner may read.
 
 use std::{
-    fs::{self, DirBuilder, OpenOptions},
+    fs::{self, DirBuilder},
     io::{self, ErrorKind, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::DirBuilderExt,
     path::Path,
 };
 
 use rand::Rng;
+use tempfile::NamedTempFile;
 
 /// Makes a folder, and those above it, with mode 0700. One that is there is left as it is.
 ///
@@ -22,11 +23,12 @@ pub fn private_dir(path: &Path) -> io::Result<()> {
 /// # Errors
 /// When the file can't be written.
 pub fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
-    let new = path.with_extension("new");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = NamedTempFile::new_in(folder)?;
     file.write_all(content)?;
-    file.sync_all()?;
-    fs::rename(&new, path)
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
 }
 
 /// The 32 random bytes in the file, written at first use.

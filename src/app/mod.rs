@@ -8,13 +8,15 @@ use std::{
 };
 
 use anyhow::Context;
-use matrix_link::{Account, Credentials, Link, Rooms, TrustReport, private_dir};
+use async_trait::async_trait;
+use matrix_link::{Account, Batch, Credentials, Link, Rooms, Sink, SinkError, TrustReport, private_dir};
 use tokio::sync::Semaphore;
 
 use crate::{
     clock::SystemClock,
     config::{self, Config},
     conversation::{Hub, Settings, Shared},
+    http::{self, Health},
     inbox::Inbox,
     outbox::Outbox,
     store::Store,
@@ -55,15 +57,34 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let mut hub = Hub::new(Arc::new(shared));
     let inbox = Inbox::new(store, config.inbox.max_queued);
 
+    let health = Health::new();
+    let received = Watched { inbox: inbox.clone(), health: health.clone() };
+
     writeln!(io::stdout(), "ready: {}", link.user_id())?;
     tokio::select! {
-        ended = link.run_sync(&inbox) => Err(ended.err().map_or_else(|| anyhow::anyhow!("sync ended"), Into::into)),
+        served = http::serve(config.http.listen, health) => served.context("http.listen"),
+        ended = link.run_sync(&received) => Err(ended.err().map_or_else(|| anyhow::anyhow!("sync ended"), Into::into)),
         () = inbox.run(&mut hub) => Ok(()),
         () = outbox.run() => Ok(()),
         () = told_to_end() => {
             tracing::info!("told to end");
             Ok(())
         }
+    }
+}
+
+/// The inbox, watched by health.
+struct Watched {
+    inbox: Inbox,
+    health: Health,
+}
+
+#[async_trait]
+impl Sink for Watched {
+    async fn commit(&self, batch: &Batch) -> Result<(), SinkError> {
+        self.inbox.commit(batch).await?;
+        self.health.synced();
+        Ok(())
     }
 }
 

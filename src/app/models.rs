@@ -26,14 +26,20 @@ pub(super) fn build(config: &config::Model, store: &Store) -> anyhow::Result<Vec
         return Ok(vec![NamedModel { name, model: Arc::new(Scripted::new(script)) }]);
     }
     let endpoints = [Some(&config.endpoint), config.fallback.as_ref()];
-    let asked: Vec<NamedModel> = endpoints
+    let asked: Vec<Probed> = endpoints
         .into_iter()
         .flatten()
-        .map(|endpoint| NamedModel {
-            name: endpoint.name.clone(),
-            model: Arc::new(Probed::new(endpoint_of(config, endpoint), config, store.clone())),
-        })
+        .map(|endpoint| Probed::new(endpoint_of(config, endpoint), config, store.clone()))
         .collect();
+    for one in &asked {
+        // Found out now, so that the first question does not wait for it; an error is told again when somebody asks.
+        let probed = one.clone();
+        tokio::spawn(async move {
+            if let Err(error) = probed.ready().await {
+                tracing::warn!(model = %probed.endpoint.name, %error, "the model can't be asked yet");
+            }
+        });
+    }
     let retry = Retry {
         attempts: NonZeroU32::new(config.attempts).unwrap_or(NonZeroU32::MIN),
         first: config.retry_first,
@@ -41,11 +47,11 @@ pub(super) fn build(config: &config::Model, store: &Store) -> anyhow::Result<Vec
     };
     let chain = |first: usize| {
         let others = asked.iter().enumerate().filter(|(index, _)| *index != first);
-        let chain = Chain::new(asked[first].model.clone(), retry);
-        others.fold(chain, |chain, (_, other)| chain.fallback(other.model.clone(), retry))
+        let chain = Chain::new(Arc::new(asked[first].clone()), retry);
+        others.fold(chain, |chain, (_, other)| chain.fallback(Arc::new(other.clone()), retry))
     };
     Ok((0..asked.len())
-        .map(|index| NamedModel { name: asked[index].name.clone(), model: Arc::new(chain(index)) })
+        .map(|index| NamedModel { name: asked[index].name(), model: Arc::new(chain(index)) })
         .collect())
 }
 
@@ -80,6 +86,10 @@ impl Probed {
     fn new(endpoint: Endpoint, config: &config::Model, store: Store) -> Self {
         let (tool_calls, response_format) = (config.tool_calls, config.response_format);
         Self { endpoint, tool_calls, response_format, store, model: Arc::default() }
+    }
+
+    async fn ready(&self) -> Result<&OpenAi, ModelError> {
+        self.model.get_or_try_init(async || OpenAi::new(self.endpoint.clone(), self.form().await?)).await
     }
 
     async fn form(&self) -> Result<Form, ModelError> {
@@ -125,8 +135,7 @@ impl Model for Probed {
     fn stream(&self, request: Request) -> DeltaStream {
         let this = self.clone();
         async_stream::stream! {
-            let model = this.model.get_or_try_init(async || OpenAi::new(this.endpoint.clone(), this.form().await?)).await;
-            match model {
+            match this.ready().await {
                 Err(error) => yield Err(error),
                 Ok(model) => {
                     let mut deltas = model.stream(request);

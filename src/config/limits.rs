@@ -1,6 +1,6 @@
 //! Bounds of what the agent does: turns, drafts, sending, receiving.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use super::{error::ConfigError, reader::Reader};
 
@@ -96,5 +96,19 @@ impl Inbox {
             answer_within: inbox.get("answer_within_seconds")?.seconds(1..=2_592_000)?,
             max_queued: inbox.get("max_queued")?.whole(1..=100_000)?,
         })
+    }
+}
+
+/// `[http]`: what is told over HTTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Http {
+    /// Where health is told; nowhere without it.
+    pub listen: Option<SocketAddr>,
+}
+
+impl Http {
+    pub(super) fn read(reader: &mut Reader) -> Result<Self, ConfigError> {
+        let mut http = reader.table("http");
+        Ok(Self { listen: http.find("listen").map(|found| found.address()).transpose()? })
     }
 }

@@ -1,7 +1,7 @@
 //! One found value, and the kinds of value that a key can ask for. Each kind is one method: it gives the typed
 //! value, or the error that says what is expected.
 
-use std::{fmt::Display, ops::RangeInclusive, path::PathBuf, time::Duration};
+use std::{fmt::Display, net::SocketAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use jiff::tz::TimeZone;
 use matrix_link::{AccessEntry, AccessList};
@@ -135,6 +135,13 @@ impl<'a> Found<'a> {
             Raw::Environment(_) => PathBuf::from(text),
         });
         path.ok_or_else(|| self.expected("a path"))
+    }
+
+    /// Where to listen.
+    pub(super) fn address(self) -> Result<SocketAddr, ConfigError> {
+        self.as_str()
+            .and_then(|text| text.parse().ok())
+            .ok_or_else(|| self.expected("an address and port such as \"127.0.0.1:8090\""))
     }
 
     /// A time zone by its IANA name.

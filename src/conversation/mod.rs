@@ -13,6 +13,8 @@ mod gate;
 mod hub;
 mod perception;
 mod task;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

@@ -81,14 +81,17 @@ impl RoomPerception {
 impl Perception for RoomPerception {
     async fn history(&self, up_to: Option<i64>) -> Result<History, StoreError> {
         let lines = self.shared.store.lines(&self.key.room, self.key.thread.as_deref(), MAX_LINES).await?;
-        let lines: Vec<_> =
-            lines.into_iter().filter(|line| up_to.is_none_or(|up_to| line.handle <= up_to)).collect();
+        let own = self.shared.rooms.user_id();
+        let is_due = |line: &Line| up_to.is_none_or(|up_to| line.handle <= up_to) || line.line.sender == own;
+        let mut lines: Vec<_> = lines.into_iter().filter(is_due).collect();
+        // A message that had to wait comes behind what was answered meanwhile: it is what the turn is about.
+        lines.sort_by_key(|line| Some(line.handle) == up_to);
         let others = !self.direct || lines.iter().any(|line| self.is_of_others(line));
         let system_prompt = self.system_prompt(others).await;
         let budget = self.budget(&system_prompt);
         let newest = lines.last().map_or(0, |line| line.handle);
         let reader = Reader {
-            own: self.shared.rooms.user_id(),
+            own,
             person: &self.person,
             fence: &self.fence,
             known: &lines,

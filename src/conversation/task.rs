@@ -89,8 +89,10 @@ impl Task {
             self.key.room.clone(),
             Place { thread: self.key.thread.clone(), reply_to: reply_to.clone() },
         );
-        let mut running =
-            Running { signals, draft: post.first_event(), prompt: prompt.clone(), steered: VecDeque::new() };
+        // What the same person has written since is for this turn too.
+        let (steered, others) = self.waiting.drain(..).partition(|one| one.prompt.person == prompt.person);
+        self.waiting = others;
+        let mut running = Running { signals, draft: post.first_event(), prompt: prompt.clone(), steered };
         let shared = self.shared.clone();
         let (key, fence) = (self.key.clone(), self.fence.clone());
         let mut work = pin!(async move {
@@ -125,6 +127,10 @@ impl Task {
         match mail.input {
             Input::Prompt(prompt) if is_stop_word(&prompt.text) => running.tell(Signal::Stop),
             Input::Prompt(prompt) if prompt.person == running.prompt.person => {
+                if running.steered.len() >= self.shared.settings.turn.max_waiting {
+                    // Its words stand in the transcript, where the turn on a later one reads them.
+                    running.steered.pop_front();
+                }
                 running.steered.push_back(Waiting { prompt, _pending: mail._pending });
                 running.tell(Signal::Steer);
             }

@@ -3,6 +3,9 @@
 //! [`Inbox`] is the link's [`Sink`]. [`Inbox::run`] takes what waits, oldest first, and gives each event to the hub; an
 //! event that the hub could not take (the store failed) is brought again, and none overtakes it.
 
+#[cfg(test)]
+mod tests;
+
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;

@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
 use futures_util::StreamExt as _;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     Delta, DeltaStream, Endpoint, Example, Finish, Form, Limits, Message, Model as _, ModelError, OpenAi,

@@ -14,6 +14,8 @@
 mod budget;
 mod content;
 mod queue;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::BTreeMap,

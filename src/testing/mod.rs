@@ -13,13 +13,7 @@ mod pause;
 mod server;
 mod shown;
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use matrix_link::{AccessList, Batch, Event, Sink};
@@ -81,7 +75,6 @@ pub(crate) struct House {
     pub store: Store,
     clock: Arc<TestClock>,
     inbox: Inbox,
-    received: AtomicUsize,
     _tasks: JoinSet<()>,
 }
 
@@ -178,7 +171,7 @@ impl House {
         });
         tasks.spawn(async move { outbox.run().await });
         let model = models.into_iter().next().unwrap().1;
-        let house = Self { server, model, store, clock, inbox, received: AtomicUsize::new(0), _tasks: tasks };
+        let house = Self { server, model, store, clock, inbox, _tasks: tasks };
         house.settle().await;
         house
     }
@@ -198,13 +191,12 @@ impl House {
 
     /// An event with the next id, sent now; it has not come in yet.
     pub fn event(&self, incoming: Incoming) -> Event {
-        let number = self.received.fetch_add(1, Ordering::Relaxed) + 1;
-        incoming.event(number, self.clock.now())
+        incoming.event(self.server.number(), self.clock.now())
     }
 
     /// Events come in together.
     pub async fn commit(&self, events: Vec<Event>) {
-        let position = format!("after {}", self.received.load(Ordering::Relaxed));
+        let position = events.last().map(|event| format!("after {}", event.id)).unwrap_or_default();
         let batch = Batch { position, events, ..Batch::default() };
         at_once(self.inbox.commit(&batch)).await.unwrap();
         self.settle().await;

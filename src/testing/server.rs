@@ -14,6 +14,9 @@ use tokio::time::Instant;
 
 use super::{BOT, PLAIN};
 
+/// Who is not shown to type anew after this time has stopped.
+const TYPING_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// How the server takes one attempt at sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
@@ -47,17 +50,25 @@ pub(crate) struct Server {
 
 #[derive(Default)]
 struct State {
+    brought: usize,
     answers: VecDeque<Answer>,
     attempts: Vec<(OwnedTransactionId, Answer)>,
     taken: BTreeMap<OwnedTransactionId, OwnedEventId>,
     sent: Vec<Sent>,
-    typing: BTreeMap<OwnedRoomId, bool>,
+    typing: BTreeMap<OwnedRoomId, Instant>,
     events: BTreeMap<OwnedEventId, Event>,
 }
 
 impl Server {
     pub fn new() -> Self {
         Self { began: Instant::now(), state: Mutex::default() }
+    }
+
+    /// A number for the id of an event that others send.
+    pub(super) fn number(&self) -> usize {
+        let mut state = self.state();
+        state.brought += 1;
+        state.brought
     }
 
     /// Answers the next attempts so, in this order; further ones are taken.
@@ -89,11 +100,25 @@ impl Server {
 
     /// Whether the agent is shown to type anywhere.
     pub fn anybody_types(&self) -> bool {
-        self.state().typing.values().any(|typing| *typing)
+        self.state().typing.values().any(|since| since.elapsed() < TYPING_TIMEOUT)
     }
 
-    /// The messages in a room as they stand now: edited, with what is to be known of them behind them.
+    /// The messages in a room as they stand now: edited, with what is to be known of them before and behind them.
     pub fn room(&self, room: &str) -> Vec<String> {
+        let written = |content: &Value| {
+            let notice = if content["msgtype"] == "m.notice" { "notice: " } else { "" };
+            let live = if content.get("org.matrix.msc4357.live").is_some() { " (live)" } else { "" };
+            format!("{notice}{}{live}", content["body"].as_str().unwrap())
+        };
+        self.messages(room).iter().map(|(_, content)| written(content)).collect()
+    }
+
+    /// The event of a message in a room, by its place there.
+    pub fn message(&self, room: &str, index: usize) -> OwnedEventId {
+        self.messages(room)[index].0.clone()
+    }
+
+    fn messages(&self, room: &str) -> Vec<(OwnedEventId, Value)> {
         let mut messages: Vec<(OwnedEventId, Value)> = Vec::new();
         for sent in self.sent().into_iter().filter(|sent| sent.room == room) {
             let relation = &sent.content["m.relates_to"];
@@ -104,12 +129,7 @@ impl Server {
                 messages.push((sent.id, sent.content));
             }
         }
-        let written = |content: &Value| {
-            let notice = if content["msgtype"] == "m.notice" { "notice: " } else { "" };
-            let live = if content.get("org.matrix.msc4357.live").is_some() { " (live)" } else { "" };
-            format!("{notice}{}{live}", content["body"].as_str().unwrap())
-        };
-        messages.iter().map(|(_, content)| written(content)).collect()
+        messages
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -172,6 +192,11 @@ impl Rooms for Server {
     }
 
     async fn set_typing(&self, room: &RoomId, typing: bool) {
-        self.state().typing.insert(room.to_owned(), typing);
+        let mut state = self.state();
+        if typing {
+            state.typing.insert(room.to_owned(), Instant::now());
+        } else {
+            state.typing.remove(room);
+        }
     }
 }

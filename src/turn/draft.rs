@@ -78,8 +78,9 @@ impl Draft {
 
     /// Shows what there is.
     pub(super) fn show(&mut self) {
-        let text = self.text();
-        if text.is_empty() || NO_REPLY.starts_with(&text) {
+        let nothing_to_say = NO_REPLY.starts_with(self.step.trim());
+        let text = if nothing_to_say { self.settled.clone() } else { self.text() };
+        if text.is_empty() {
             self.waiting_since = None;
             return;
         }
@@ -92,10 +93,17 @@ impl Draft {
         self.step.clear();
     }
 
-    /// The running step is over: its text stays, and is given back.
+    /// The running step is over: its text stays, unless it is [`NO_REPLY`], and is given back.
     pub(super) fn end_step(&mut self) -> String {
-        self.settled = self.text();
+        if self.step.trim() != NO_REPLY {
+            self.settled = self.text();
+        }
         std::mem::take(&mut self.step).trim().to_owned()
+    }
+
+    /// Whether anything of it was shown.
+    pub(super) fn is_begun(&self) -> bool {
+        self.post.is_begun()
     }
 
     /// All text so far.

@@ -11,6 +11,8 @@
 mod draft;
 mod limits;
 mod run;
+#[cfg(test)]
+mod tests;
 
 use async_trait::async_trait;
 use ruma::{OwnedDeviceId, OwnedEventId};

@@ -96,39 +96,39 @@ impl Turn {
         let deadline = Instant::now() + self.limits.max_time;
         let prompt = *seen;
         let mut breaker = LoopBreaker::new(self.limits.loop_hints);
-        let mut history = self.perception.history(Some(prompt)).await?.messages;
         let mut record: Vec<Message> = Vec::new();
         let ended = |end: End| {
             let mark = end.mark();
             Ok((end, mark))
         };
         for _ in 0..self.limits.max_steps {
-            let messages: Vec<_> = history.iter().chain(&record).cloned().collect();
+            // Read anew at each step: what was edited or taken back meanwhile is so for the model too.
+            let history = self.perception.history(Some(prompt)).await?.messages;
+            let mut messages: Vec<_> = history.into_iter().chain(record.iter().cloned()).collect();
             match breaker.situation(&messages) {
                 Verdict::New => {}
-                Verdict::Hint => record.push(Message::User(CIRCLES.to_owned())),
+                Verdict::Hint => {
+                    let hint = Message::User(CIRCLES.to_owned());
+                    messages.push(hint.clone());
+                    record.push(hint);
+                }
                 Verdict::Stop => return ended(End::Limit(Limit::Loop)),
             }
-            let request = Request {
-                messages: history.iter().chain(&record).cloned().collect(),
-                tools: self.tools.offer(),
-            };
+            let request = Request { messages, tools: self.tools.offer() };
             let (calls, finish) = match self.step(request, draft, signals, deadline).await? {
                 Step::Said { calls, finish } => (calls, finish),
                 Step::Ended(end) => return ended(end),
                 Step::Replaced => {
                     draft.restart_step();
-                    history = self.perception.history(Some(prompt)).await?.messages;
                     continue;
                 }
             };
             let said = draft.end_step();
             if calls.is_empty() {
-                let text = draft.text();
-                if text == NO_REPLY {
+                if said == NO_REPLY && draft.text().is_empty() && !draft.is_begun() {
                     return ended(End::NoReply);
                 }
-                if text.is_empty() {
+                if draft.text().is_empty() {
                     return Err(TurnError::Empty);
                 }
                 return Ok((End::Answered, (finish == Finish::Length).then_some(ANSWER_CUT)));

@@ -116,7 +116,7 @@ fn user_id(value: &Value) -> Option<OwnedUserId> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::panic)]
 
     use proptest::prelude::*;
     use ruma::{event_id, owned_event_id, owned_user_id, room_id, uint, user_id};

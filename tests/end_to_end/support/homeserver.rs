@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use hmac::{Hmac, KeyInit, Mac};
+use hmac::{Hmac, Mac};
 use ruma::OwnedUserId;
 use serde_json::{Value, json};
 use sha1::Sha1;
