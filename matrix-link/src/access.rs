@@ -213,10 +213,7 @@ mod tests {
     #[test]
     fn entries_are_read_with_blanks_around_them() {
         let entry = |text: &str| text.parse::<AccessEntry>();
-        assert_eq!(
-            entry(" @alice:example.org\n"),
-            Ok(AccessEntry::User(user_id!("@alice:example.org").to_owned()))
-        );
+        assert_eq!(entry(" @alice:example.org\n"), Ok(AccessEntry::User(user_id!("@alice:example.org").to_owned())));
         assert_eq!(entry("\t*:[::1]:8448 "), Ok(AccessEntry::Server(server_name!("[::1]:8448").to_owned())));
     }
 

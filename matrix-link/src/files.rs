@@ -38,9 +38,9 @@ pub fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
 /// unreadable.
 pub fn read_or_create_key(path: &Path) -> io::Result<[u8; 32]> {
     match fs::read(path) {
-        Ok(bytes) => bytes.try_into().map_err(|_| {
-            io::Error::new(ErrorKind::InvalidData, format!("{}: not a key of 32 bytes", path.display()))
-        }),
+        Ok(bytes) => bytes
+            .try_into()
+            .map_err(|_| io::Error::new(ErrorKind::InvalidData, format!("{}: not a key of 32 bytes", path.display()))),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let mut key = [0; 32];
             rand::rng().fill_bytes(&mut key);

@@ -62,8 +62,7 @@ impl Link {
             let answered = if allowed { room.join().await } else { room.leave().await };
             match answered {
                 Ok(()) => {
-                    let answer =
-                        if allowed { "accepted" } else { "declined: the inviter is not in access.allow" };
+                    let answer = if allowed { "accepted" } else { "declined: the inviter is not in access.allow" };
                     tracing::info!(room = %room.room_id(), %inviter, "invite {answer}");
                     return;
                 }

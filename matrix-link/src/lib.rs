@@ -26,9 +26,7 @@ mod sync;
 mod trust;
 
 pub use access::{AccessEntry, AccessEntryError, AccessList, Trust, UnknownTrust};
-pub use event::{
-    Event, EventKind, Membership, Message, MessageKind, ParseError, Protection, Standing, parse,
-};
+pub use event::{Event, EventKind, Membership, Message, MessageKind, ParseError, Protection, Standing, parse};
 pub use files::{private_dir, read_or_create_key, write_private};
 pub use rooms::{FetchError, NewRoom, Rooms};
 pub use sender::{Outgoing, Payload, SendError, Sender};

@@ -95,8 +95,7 @@ impl Link {
                 request.preset = Some(RoomPreset::PrivateChat);
             }
         }
-        let room =
-            self.client.create_room(request).await.map_err(|error| FetchError::Server(Box::new(error)))?;
+        let room = self.client.create_room(request).await.map_err(|error| FetchError::Server(Box::new(error)))?;
         Ok(room.room_id().to_owned())
     }
 

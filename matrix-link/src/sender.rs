@@ -129,12 +129,8 @@ fn classify(error: Error) -> SendError {
     }
     let status = error.as_client_api_error().map(|error| error.status_code);
     match (&error, status) {
-        (_, Some(status)) if status.is_client_error() && status.as_u16() != 408 => {
-            SendError::Refused(Box::new(error))
-        }
-        (Error::Http(http), None) if matches!(**http, HttpError::IntoHttp(_)) => {
-            SendError::Refused(Box::new(error))
-        }
+        (_, Some(status)) if status.is_client_error() && status.as_u16() != 408 => SendError::Refused(Box::new(error)),
+        (Error::Http(http), None) if matches!(**http, HttpError::IntoHttp(_)) => SendError::Refused(Box::new(error)),
         _ => SendError::Unavailable(Box::new(error)),
     }
 }

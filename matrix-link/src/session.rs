@@ -166,8 +166,7 @@ impl Link {
         }
         private_dir(&store).map_err(files)?;
         let key = read_or_create_key(&folder.join("store.key")).map_err(files)?;
-        let client =
-            build(&account, &store, &key).await.map_err(|error| OpenError::Build(Box::new(error)))?;
+        let client = build(&account, &store, &key).await.map_err(|error| OpenError::Build(Box::new(error)))?;
         if let (Some(position), Some(_)) = (position, &kept) {
             let value = StateStoreDataValue::SyncToken(position);
             client

@@ -141,9 +141,7 @@ impl Link {
                 device: decrypted.encryption_info.sender_device.clone(),
                 standing: self.standing(room, &decrypted.encryption_info).await,
             },
-            TimelineEventKind::UnableToDecrypt { .. } | TimelineEventKind::PlainText { .. } => {
-                Protection::Clear
-            }
+            TimelineEventKind::UnableToDecrypt { .. } | TimelineEventKind::PlainText { .. } => Protection::Clear,
         };
         let raw = serde_json::from_str(event.raw().json().get()).unwrap_or_default();
         parse(room.room_id(), &raw, protection)
@@ -157,8 +155,5 @@ fn settings() -> SyncSettings {
     filter.room.timeline.lazy_load_options = LazyLoadOptions::Enabled { include_redundant_members: false };
     filter.presence.limit = Some(uint!(0));
     filter.presence.types = Some(Vec::new());
-    SyncSettings::new()
-        .timeout(LONG_POLL)
-        .filter(Filter::FilterDefinition(filter))
-        .set_presence(PresenceState::Online)
+    SyncSettings::new().timeout(LONG_POLL).filter(Filter::FilterDefinition(filter)).set_presence(PresenceState::Online)
 }

@@ -45,9 +45,7 @@ fn standing(state: &VerificationState) -> Standing {
         VerificationState::Verified => Standing::Verified,
         VerificationState::Unverified(level) => match level {
             VerificationLevel::UnverifiedIdentity => Standing::CrossSigned,
-            VerificationLevel::VerificationViolation | VerificationLevel::UnsignedDevice => {
-                Standing::Unsigned
-            }
+            VerificationLevel::VerificationViolation | VerificationLevel::UnsignedDevice => Standing::Unsigned,
             VerificationLevel::None(_) | VerificationLevel::MismatchedSender => Standing::NotTheirs,
         },
     }
@@ -99,10 +97,7 @@ impl Link {
     pub(crate) async fn standing(&self, room: &Room, info: &EncryptionInfo) -> Standing {
         let first = standing(&info.verification_state);
         if first >= Standing::CrossSigned
-            || matches!(
-                info.verification_state,
-                VerificationState::Unverified(VerificationLevel::MismatchedSender)
-            )
+            || matches!(info.verification_state, VerificationState::Unverified(VerificationLevel::MismatchedSender))
         {
             return first;
         }

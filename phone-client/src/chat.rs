@@ -45,8 +45,7 @@ pub(crate) async fn run(chat: &Chat) -> anyhow::Result<()> {
 
 async fn talk(chat: &Chat, link: &Link, received: &mut Received) -> anyhow::Result<()> {
     let room = room::with_agent(link, &chat.agent, received).await?;
-    let mut talk =
-        Talk { link, agent: &chat.agent, room, screen: Screen::new(&chat.agent), agent_types: false };
+    let mut talk = Talk { link, agent: &chat.agent, room, screen: Screen::new(&chat.agent), agent_types: false };
     if chat.say.is_empty() {
         return talk.with_a_person(received).await;
     }
@@ -70,8 +69,7 @@ impl Talk<'_> {
     async fn with_a_person(&mut self, received: &mut Received) -> anyhow::Result<()> {
         let mut lines = BufReader::new(stdin()).lines();
         if std::io::stdin().is_terminal() {
-            self.screen
-                .hint("Write a line and press Enter; Ctrl-D or Ctrl-C ends the chat. !help says more.")?;
+            self.screen.hint("Write a line and press Enter; Ctrl-D or Ctrl-C ends the chat. !help says more.")?;
         }
         self.screen.prompt()?;
         loop {

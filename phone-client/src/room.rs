@@ -13,11 +13,7 @@ use crate::chat::Received;
 const JOIN_WITHIN: Duration = Duration::from_secs(60);
 
 /// The room to talk in; waits until the agent has joined it.
-pub(crate) async fn with_agent(
-    link: &Link,
-    agent: &UserId,
-    received: &mut Received,
-) -> anyhow::Result<OwnedRoomId> {
+pub(crate) async fn with_agent(link: &Link, agent: &UserId, received: &mut Received) -> anyhow::Result<OwnedRoomId> {
     // Rooms of earlier runs are known from the store; those made elsewhere after the first sync.
     received.recv().await.context("the sync has ended")?;
     let room = match link.direct_room_with(agent) {
@@ -29,9 +25,9 @@ pub(crate) async fn with_agent(
         loop {
             let batch = match timeout_at(deadline, received.recv()).await {
                 Ok(batch) => batch.context("the sync has ended")?,
-                Err(_) => bail!(
-                    "{agent} has not accepted the invite: is it running, and may you talk to it (access.allow)?"
-                ),
+                Err(_) => {
+                    bail!("{agent} has not accepted the invite: is it running, and may you talk to it (access.allow)?")
+                }
             };
             let joined = EventKind::Membership { user: agent.to_owned(), change: Membership::Joined };
             if batch.events.iter().any(|event| event.room == room && event.kind == joined) {

@@ -35,9 +35,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let store = Store::open(&state_dir.join("waybread.sqlite3"), &config.matrix.user)
         .await
         .with_context(|| format!("store in {}", state_dir.display()))?;
-    let link = Link::open(account(&config), store.position().await?)
-        .await
-        .map_err(|error| explain(error, &config))?;
+    let link = Link::open(account(&config), store.position().await?).await.map_err(|error| explain(error, &config))?;
     let report = link.establish_trust().await;
     announce(&report)?;
 
@@ -89,8 +87,7 @@ impl Sink for Watched {
 }
 
 fn account(config: &Config) -> Account {
-    let config::Matrix { homeserver, user, password, access_token, device_name, state_dir } =
-        config.matrix.clone();
+    let config::Matrix { homeserver, user, password, access_token, device_name, state_dir } = config.matrix.clone();
     Account {
         homeserver: homeserver.to_string(),
         user,
@@ -138,9 +135,7 @@ fn announce(report: &TrustReport) -> io::Result<()> {
         )?;
     }
     if !report.device_signed {
-        tracing::warn!(
-            "this device is not signed by its account: clients may show a warning and withhold keys"
-        );
+        tracing::warn!("this device is not signed by its account: clients may show a warning and withhold keys");
     }
     if !report.recovery {
         tracing::warn!("the account's keys can't be recovered if this machine is lost");

@@ -10,8 +10,8 @@ use crate::{
     config,
     conversation::NamedModel,
     model::{
-        Chain, DeltaStream, Endpoint, Form, Limits, Model, ModelError, OpenAi, Request, ResponseFormat,
-        Retry, Script, Scripted, probe,
+        Chain, DeltaStream, Endpoint, Form, Limits, Model, ModelError, OpenAi, Request, ResponseFormat, Retry, Script,
+        Scripted, probe,
     },
     store::Store,
 };
@@ -19,8 +19,7 @@ use crate::{
 /// The models to choose from, the usual one first. Each stands for all: when it has failed, the others are asked.
 pub(super) fn build(config: &config::Model, store: &Store) -> anyhow::Result<Vec<NamedModel>> {
     if let Some(file) = &config.script {
-        let text =
-            std::fs::read_to_string(file).with_context(|| format!("model.script: {}", file.display()))?;
+        let text = std::fs::read_to_string(file).with_context(|| format!("model.script: {}", file.display()))?;
         let script: Script = text.parse().with_context(|| format!("model.script: {}", file.display()))?;
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         return Ok(vec![NamedModel { name, model: Arc::new(Scripted::new(script)) }]);
@@ -50,9 +49,7 @@ pub(super) fn build(config: &config::Model, store: &Store) -> anyhow::Result<Vec
         let chain = Chain::new(Arc::new(asked[first].clone()), retry);
         others.fold(chain, |chain, (_, other)| chain.fallback(Arc::new(other.clone()), retry))
     };
-    Ok((0..asked.len())
-        .map(|index| NamedModel { name: asked[index].name(), model: Arc::new(chain(index)) })
-        .collect())
+    Ok((0..asked.len()).map(|index| NamedModel { name: asked[index].name(), model: Arc::new(chain(index)) }).collect())
 }
 
 fn endpoint_of(config: &config::Model, endpoint: &config::Endpoint) -> Endpoint {
@@ -122,10 +119,7 @@ impl Probed {
         };
         tracing::info!(model = %name, %form, "found out how the model calls tools");
         if let Err(error) = self.store.set_model_form(url, name, &form.to_string()).await {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "what was found out about the model is not kept"
-            );
+            tracing::warn!(error = &error as &dyn std::error::Error, "what was found out about the model is not kept");
         }
         Ok(form)
     }

@@ -105,9 +105,7 @@ impl Place {
     pub(super) fn element(&self, index: usize) -> Self {
         let mut place = self.clone();
         match &mut place {
-            Self::File { key: name, .. }
-            | Self::Environment { variable: name }
-            | Self::Default { key: name } => {
+            Self::File { key: name, .. } | Self::Environment { variable: name } | Self::Default { key: name } => {
                 *name = format!("{name}[{index}]");
             }
         }

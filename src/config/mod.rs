@@ -64,10 +64,7 @@ impl Config {
     /// Reads the configuration from a file and the variables that begin with `WAYBREAD_`; others are passed over.
     ///
     /// Without a path it is `config.toml` in the working folder, and the built-in default where there is none.
-    pub fn load(
-        path: Option<&Path>,
-        env: impl Iterator<Item = (String, String)>,
-    ) -> Result<Self, ConfigError> {
+    pub fn load(path: Option<&Path>, env: impl Iterator<Item = (String, String)>) -> Result<Self, ConfigError> {
         Self::read(&mut Reader::open(path, env)?)
     }
 
@@ -93,8 +90,7 @@ impl Config {
 
 /// This process's variables, for [`Config::load`]. Unlike [`std::env::vars`] it survives one that is not UTF-8.
 pub fn environment() -> impl Iterator<Item = (String, String)> {
-    std::env::vars_os()
-        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
+    std::env::vars_os().map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
 }
 
 /// `[agent]`: who the agent is.

@@ -129,9 +129,7 @@ impl Model {
             return Err(reader.conflict(
                 "model.retry_first_seconds",
                 "model.retry_max_seconds",
-                format!(
-                    "model.retry_first_seconds ({first}) must not be more than model.retry_max_seconds ({max})"
-                ),
+                format!("model.retry_first_seconds ({first}) must not be more than model.retry_max_seconds ({max})"),
             ));
         }
         self.check_fallback(reader)
@@ -143,9 +141,7 @@ impl Model {
         let set = needed.iter().find_map(|key| reader.place(key));
         let set = set.or_else(|| reader.secret_place("model.fallback.key"));
         match (set, needed.iter().find(|key| reader.place(key).is_none())) {
-            (Some(place), Some(missing)) => {
-                Err(ConfigError::Conflict { place, rule: format!("needs {missing} too") })
-            }
+            (Some(place), Some(missing)) => Err(ConfigError::Conflict { place, rule: format!("needs {missing} too") }),
             _ => Ok(()),
         }
     }

@@ -89,8 +89,7 @@ impl Reader {
         let name = path.unwrap_or(Path::new("config.toml"));
         let mut text = String::new();
         let read = File::open(name).and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text));
-        let unreadable =
-            |source| ConfigError::Unreadable { file: one_line(&name.display().to_string()), source };
+        let unreadable = |source| ConfigError::Unreadable { file: one_line(&name.display().to_string()), source };
         match read {
             Ok(bytes) if bytes as u64 > MAX_FILE_BYTES => Err(unreadable(io::ErrorKind::FileTooLarge.into())),
             Ok(_) => Self::new(name, Some(text), environment),
@@ -148,8 +147,7 @@ impl Reader {
             return Some(Found { place: Place::Environment { variable }, raw: Raw::Environment(text) });
         }
         if let Some((file, item)) = self.file.as_ref().and_then(|file| Some((file, file.get(path)?))) {
-            let place =
-                Place::File { file: file.name.clone(), line: file.line(item.span()), key: path.to_owned() };
+            let place = Place::File { file: file.name.clone(), line: file.line(item.span()), key: path.to_owned() };
             return Some(Found { place, raw: Raw::Item(item, file) });
         }
         let item = self.default.get(path)?;
@@ -173,10 +171,8 @@ impl Table<'_> {
     /// The value of a key that has a default.
     pub(super) fn get(&mut self, key: &str) -> Result<Found<'_>, ConfigError> {
         let path = format!("{}.{key}", self.path);
-        self.find(key).ok_or(ConfigError::Conflict {
-            place: Place::Default { key: path },
-            rule: "has no value".to_owned(),
-        })
+        self.find(key)
+            .ok_or(ConfigError::Conflict { place: Place::Default { key: path }, rule: "has no value".to_owned() })
     }
 
     /// The value of a key that has no default.

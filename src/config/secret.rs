@@ -34,9 +34,7 @@ pub(super) fn from_file(path: &Path) -> Result<Option<SecretString>, String> {
         return Err(format!("{name}: open to group or others; run: chmod 600 {name}"));
     }
     let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(MAX_SECRET_BYTES + 1).read_to_end(&mut bytes))
-        .map_err(unreadable)?;
+    File::open(path).and_then(|file| file.take(MAX_SECRET_BYTES + 1).read_to_end(&mut bytes)).map_err(unreadable)?;
     from_bytes(bytes).map_err(|problem| format!("{name}: {problem}"))
 }
 

@@ -27,10 +27,8 @@ fn nowhere(file: Option<&str>, env: &[(&str, &str)]) -> Config {
 /// The default with its "# key = value" lines made to count: every key that there is.
 fn documented() -> DocumentMut {
     let is_key = |line: &str| line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
-    let text: Vec<_> = DEFAULT
-        .lines()
-        .map(|line| line.strip_prefix("# ").filter(|rest| is_key(rest)).unwrap_or(line))
-        .collect();
+    let text: Vec<_> =
+        DEFAULT.lines().map(|line| line.strip_prefix("# ").filter(|rest| is_key(rest)).unwrap_or(line)).collect();
     text.join("\n").parse().unwrap()
 }
 
@@ -102,19 +100,17 @@ fn every_key_is_overridden_by_the_file_and_by_the_environment_alike() {
                     "agent.time_zone" => "Etc/GMT+3",
                     "model.tool_calls" => "constrained",
                     "model.response_format" => "json_object",
+                    "http.listen" => "127.0.0.1:8091",
                     "log.filter" => "debug,waybread=trace",
                     "matrix.state_dir" | "model.script" => "/elsewhere",
                     key if key.ends_with("_file") => &secret,
-                    key if key.ends_with("url") || key.ends_with("homeserver") => {
-                        "https://elsewhere.example/v1"
-                    }
+                    key if key.ends_with("url") || key.ends_with("homeserver") => "https://elsewhere.example/v1",
                     _ => "another text",
                 };
                 (format!("{other:?}"), other.to_owned())
             }
         };
-        let fallback =
-            "model.fallback.name = \"small\"\nmodel.fallback.url = \"https://fallback.example/v1\"\n";
+        let fallback = "model.fallback.name = \"small\"\nmodel.fallback.url = \"https://fallback.example/v1\"\n";
         let others: Vec<_> = fallback.lines().filter(|line| !line.starts_with(&key)).collect();
         let variable = format!("WAYBREAD_{}", key.replace('.', "_").to_uppercase());
 
@@ -134,8 +130,7 @@ fn the_environment_wins_over_the_file() {
 
 #[test]
 fn a_log_filter_is_whatever_the_subscriber_reads() {
-    for filter in ["off", "WARN", "info,waybread=debug", "[turn{room}]=trace", "matrix_sdk[sync]=debug,info"]
-    {
+    for filter in ["off", "WARN", "info,waybread=debug", "[turn{room}]=trace", "matrix_sdk[sync]=debug,info"] {
         assert_eq!(nowhere(None, &[("WAYBREAD_LOG_FILTER", filter)]).log.filter, filter);
     }
 }
@@ -215,12 +210,12 @@ fn a_bad_file_is_refused_with_file_line_and_key() {
         (
             "verbose = true",
             "config.toml:1: verbose: unknown key; known here: matrix, access, agent, model, turn, draft, outbox, \
-             inbox, log",
+             inbox, http, log",
         ),
         (
             "'model.url' = 'http://example.org'",
             "config.toml:1: model.url: unknown key; known here: matrix, access, agent, model, turn, draft, outbox, \
-             inbox, log",
+             inbox, http, log",
         ),
         // Secrets in the file.
         (
@@ -236,46 +231,28 @@ fn a_bad_file_is_refused_with_file_line_and_key() {
         // Wrong types.
         ("\nturn = 3", "config.toml:2: turn: expected a table, found 3"),
         ("[[turn]]\nmax_steps = 3", "config.toml:1: turn: expected a table, found [[turn]]"),
-        (
-            "[model.name]",
-            "config.toml:1: model.name: expected a text of 1 to 200 characters, found [model.name]",
-        ),
+        ("[model.name]", "config.toml:1: model.name: expected a text of 1 to 200 characters, found [model.name]"),
         ("[model]\nname = 3", "config.toml:2: model.name: expected a text of 1 to 200 characters, found 3"),
         ("[model]\nname = ''", "config.toml:2: model.name: expected a text of 1 to 200 characters, found ''"),
         (
             "[model]\nfirst_token_seconds = \"ten\"",
             r#"config.toml:2: model.first_token_seconds: expected a whole number from 1 to 3600, found "ten""#,
         ),
-        (
-            "turn.max_steps = 1.5",
-            "config.toml:1: turn.max_steps: expected a whole number from 1 to 1000, found 1.5",
-        ),
+        ("turn.max_steps = 1.5", "config.toml:1: turn.max_steps: expected a whole number from 1 to 1000, found 1.5"),
         ("matrix.state_dir = ''", "config.toml:1: matrix.state_dir: expected a path, found ''"),
         (
             "access.allow = '@alice:example.org'",
             "config.toml:1: access.allow: expected a list, found '@alice:example.org'",
         ),
         // Out of range.
-        (
-            "turn.max_steps = 0",
-            "config.toml:1: turn.max_steps: expected a whole number from 1 to 1000, found 0",
-        ),
-        (
-            "draft.max_edits = -1",
-            "config.toml:1: draft.max_edits: expected a whole number from 0 to 1000, found -1",
-        ),
+        ("turn.max_steps = 0", "config.toml:1: turn.max_steps: expected a whole number from 1 to 1000, found 0"),
+        ("draft.max_edits = -1", "config.toml:1: draft.max_edits: expected a whole number from 0 to 1000, found -1"),
         (
             "outbox.max_event_bytes = 65536",
             "config.toml:1: outbox.max_event_bytes: expected a whole number from 4096 to 65000, found 65536",
         ),
-        (
-            "model.temperature = 2.5",
-            "config.toml:1: model.temperature: expected a number from 0 to 2, found 2.5",
-        ),
-        (
-            "model.temperature = nan",
-            "config.toml:1: model.temperature: expected a number from 0 to 2, found nan",
-        ),
+        ("model.temperature = 2.5", "config.toml:1: model.temperature: expected a number from 0 to 2, found 2.5"),
+        ("model.temperature = nan", "config.toml:1: model.temperature: expected a number from 0 to 2, found nan"),
         // Wrong form.
         (
             "access.trust = 'all'",
@@ -338,10 +315,7 @@ fn a_bad_file_is_refused_with_file_line_and_key() {
             "[model.fallback]\nurl = 'https://example.org/v1'",
             "config.toml:2: model.fallback.url: needs model.fallback.name too",
         ),
-        (
-            "[model.fallback]\nname = 'small'",
-            "config.toml:2: model.fallback.name: needs model.fallback.url too",
-        ),
+        ("[model.fallback]\nname = 'small'", "config.toml:2: model.fallback.name: needs model.fallback.url too"),
         (
             "[model.fallback]\nkey_file = 'secrets/fallback-key'",
             "config.toml:2: model.fallback.key_file: needs model.fallback.url too",
@@ -359,11 +333,7 @@ fn a_bad_variable_is_refused_by_its_name() {
             "ten",
             r#"WAYBREAD_MODEL_FIRST_TOKEN_SECONDS: expected a whole number from 1 to 3600, found "ten""#,
         ),
-        (
-            "WAYBREAD_MODEL_NAME",
-            "",
-            r#"WAYBREAD_MODEL_NAME: expected a text of 1 to 200 characters, found """#,
-        ),
+        ("WAYBREAD_MODEL_NAME", "", r#"WAYBREAD_MODEL_NAME: expected a text of 1 to 200 characters, found """#),
         (
             "WAYBREAD_ACCESS_ALLOW",
             "@alice:example.org, @*:example.org",
@@ -380,11 +350,7 @@ fn a_bad_variable_is_refused_by_its_name() {
             "512",
             "WAYBREAD_MODEL_CONTEXT_TOKENS: model.reply_tokens (1024) must be less than model.context_tokens (512)",
         ),
-        (
-            "WAYBREAD_MODEL_FALLBACK_KEY",
-            "hunter2",
-            "WAYBREAD_MODEL_FALLBACK_KEY: needs model.fallback.url too",
-        ),
+        ("WAYBREAD_MODEL_FALLBACK_KEY", "hunter2", "WAYBREAD_MODEL_FALLBACK_KEY: needs model.fallback.url too"),
         (
             "WAYBREAD_MATRIX_PASSWORD",
             "hunter2\nhunter3",
@@ -451,9 +417,7 @@ fn a_file_is_read_with_its_secrets() {
     let (path, secret) = (path.display(), secret.display());
     assert_eq!(
         load(&[]).unwrap_err().to_string(),
-        format!(
-            "{path}:2: matrix.access_token_file: {secret}: open to group or others; run: chmod 600 {secret}"
-        )
+        format!("{path}:2: matrix.access_token_file: {secret}: open to group or others; run: chmod 600 {secret}")
     );
 }
 

@@ -22,12 +22,7 @@ impl Reader {
         self.refuse_unknown_variables()
     }
 
-    fn refuse_unknown_keys(
-        &self,
-        file: &Source,
-        table: &dyn TableLike,
-        path: &str,
-    ) -> Result<(), ConfigError> {
+    fn refuse_unknown_keys(&self, file: &Source, table: &dyn TableLike, path: &str) -> Result<(), ConfigError> {
         for (key, item) in table.iter() {
             let below = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
             // A quoted key can hold dots itself; no key of ours does.
@@ -35,11 +30,8 @@ impl Reader {
             if plain && self.keys.contains(&below) {
                 continue;
             }
-            let place = |path: &str, span| Place::File {
-                file: file.name.clone(),
-                line: file.line(span),
-                key: shown(path),
-            };
+            let place =
+                |path: &str, span| Place::File { file: file.name.clone(), line: file.line(span), key: shown(path) };
             let key_span = table.key(key).and_then(|key| key.span());
             if !plain || !self.keys.iter().any(|known| is_below(known, &below)) {
                 let hint = self.key_hint(path, key);
@@ -83,8 +75,7 @@ impl Reader {
     fn refuse_unknown_variables(&self) -> Result<(), ConfigError> {
         let known: Vec<_> = self.keys.iter().chain(&self.secrets).map(|path| variable(path)).collect();
         for name in self.environment.keys() {
-            let foreign =
-                FOREIGN.contains(&&**name) || FOREIGN_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+            let foreign = FOREIGN.contains(&&**name) || FOREIGN_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
             if foreign || known.contains(name) {
                 continue;
             }

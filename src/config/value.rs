@@ -57,9 +57,7 @@ impl<'a> Found<'a> {
     pub(super) fn number(self, range: RangeInclusive<f64>) -> Result<f64, ConfigError> {
         let number = match self.raw {
             Raw::Environment(text) => text.trim().parse().ok(),
-            _ => self
-                .value()
-                .and_then(|value| value.as_float().or(value.as_integer().map(|whole| whole as f64))),
+            _ => self.value().and_then(|value| value.as_float().or(value.as_integer().map(|whole| whole as f64))),
         };
         number
             .filter(|number| range.contains(number))
@@ -95,8 +93,7 @@ impl<'a> Found<'a> {
             let found = "one with \"@\", \"?\" or \"#\" in it".to_owned();
             return Err(ConfigError::Value { place: self.place, expected: EXPECTED.to_owned(), found });
         }
-        let url =
-            Url::parse(text).ok().filter(|_| text.starts_with("http://") || text.starts_with("https://"));
+        let url = Url::parse(text).ok().filter(|_| text.starts_with("http://") || text.starts_with("https://"));
         let Some(mut url) = url else { return Err(self.expected(EXPECTED)) };
         if !url.path().ends_with('/') {
             url.set_path(&format!("{}/", url.path()));
@@ -121,11 +118,7 @@ impl<'a> Found<'a> {
         let Some(text) = self.as_str() else {
             return Err(self.expected("\"@name:server\" or \"*:server\""));
         };
-        text.parse().map_err(|source| ConfigError::Access {
-            place: self.place.clone(),
-            source,
-            found: self.found(),
-        })
+        text.parse().map_err(|source| ConfigError::Access { place: self.place.clone(), source, found: self.found() })
     }
 
     /// A path; a relative one counts from the folder of the file that it stands in.
@@ -166,10 +159,7 @@ impl<'a> Found<'a> {
             Raw::Environment(text) => {
                 let parts = text.split(',').map(str::trim).enumerate();
                 Ok(parts
-                    .map(|(index, part)| Found {
-                        place: self.place.element(index),
-                        raw: Raw::Environment(part),
-                    })
+                    .map(|(index, part)| Found { place: self.place.element(index), raw: Raw::Environment(part) })
                     .collect())
             }
             Raw::Item(_, source) | Raw::Element(_, source) => {
@@ -219,7 +209,6 @@ impl<'a> Found<'a> {
 
 /// [`EnvFilter`] takes any single word for a target: a misspelt level would silence the log without a word.
 fn is_log_filter(text: &str) -> bool {
-    let misspelt =
-        |directive: &str| !directive.contains(['=', '[']) && directive.parse::<LevelFilter>().is_err();
+    let misspelt = |directive: &str| !directive.contains(['=', '[']) && directive.parse::<LevelFilter>().is_err();
     !text.is_empty() && EnvFilter::builder().parse(text).is_ok() && !text.split(',').any(misspelt)
 }

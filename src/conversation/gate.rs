@@ -90,9 +90,9 @@ fn names(text: &str, own: &UserId) -> bool {
 /// The text without a leading mention of the agent, for commands: `@bot:server: !help` is `!help`.
 pub(super) fn without_mention<'a>(text: &'a str, own: &UserId, name: &str) -> &'a str {
     let text = text.trim();
-    let rest = [own.as_str(), name, own.localpart()].into_iter().find_map(|mention| {
-        text.strip_prefix('@').unwrap_or(text).strip_prefix(mention.trim_start_matches('@'))
-    });
+    let rest = [own.as_str(), name, own.localpart()]
+        .into_iter()
+        .find_map(|mention| text.strip_prefix('@').unwrap_or(text).strip_prefix(mention.trim_start_matches('@')));
     match rest {
         Some(rest) if rest.starts_with([':', ',', ' ', '!']) => rest.trim_start_matches([':', ',', ' ']),
         _ => text,
@@ -143,12 +143,8 @@ mod tests {
 
     #[test]
     fn each_surrounding_is_a_reason_and_none_is_none() {
-        let facts = Facts {
-            own: user_id!("@bot:example.org"),
-            direct: false,
-            reply_to_own: false,
-            in_own_thread: false,
-        };
+        let facts =
+            Facts { own: user_id!("@bot:example.org"), direct: false, reply_to_own: false, in_own_thread: false };
         let hi = text("hi");
         assert_eq!(addressed(&hi, facts), None);
         assert_eq!(addressed(&hi, Facts { direct: true, ..facts }), Some(Reason::Direct));
@@ -158,12 +154,7 @@ mod tests {
 
     #[test]
     fn a_notice_is_never_for_the_agent() {
-        let facts = Facts {
-            own: user_id!("@bot:example.org"),
-            direct: true,
-            reply_to_own: true,
-            in_own_thread: true,
-        };
+        let facts = Facts { own: user_id!("@bot:example.org"), direct: true, reply_to_own: true, in_own_thread: true };
         let notice = message(json!({"msgtype": "m.notice", "body": OWN, "m.mentions": {"user_ids": [OWN]}}));
         assert_eq!(addressed(&notice, facts), None);
     }
@@ -185,23 +176,16 @@ mod tests {
             "matrix:u/bot:example.org",
             "matrix:u/bot:example.org?action=chat",
         ] {
-            assert_eq!(
-                in_group(&pill(&format!("<a href=\"{link}\">Bot</a>: hi"))),
-                Some(Reason::Mention),
-                "{link}"
-            );
+            assert_eq!(in_group(&pill(&format!("<a href=\"{link}\">Bot</a>: hi"))), Some(Reason::Mention), "{link}");
         }
-        for link in ["https://matrix.to/#/@bot:example.org.evil", "https://example.org/@bot:example.org", ""]
-        {
+        for link in ["https://matrix.to/#/@bot:example.org.evil", "https://example.org/@bot:example.org", ""] {
             assert_eq!(in_group(&pill(&format!("<a href='{link}'>{OWN}</a>"))), None, "{link}");
         }
     }
 
     #[test]
     fn a_name_in_the_text_counts_on_word_borders_only() {
-        for body in
-            ["@bot:example.org hi", "hi @bot:example.org.", "(@bot:example.org)", "@bot:example.org: hi"]
-        {
+        for body in ["@bot:example.org hi", "hi @bot:example.org.", "(@bot:example.org)", "@bot:example.org: hi"] {
             assert_eq!(in_group(&text(body)), Some(Reason::Mention), "{body}");
         }
         for body in [

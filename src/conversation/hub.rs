@@ -73,10 +73,7 @@ impl Hub {
                 Ok(())
             }
             EventKind::Reaction { target, key } => {
-                if key.trim_end_matches('\u{fe0f}') == STOP_SIGN
-                    && self.may_talk(event)
-                    && !self.is_old(event)
-                {
+                if key.trim_end_matches('\u{fe0f}') == STOP_SIGN && self.may_talk(event) && !self.is_old(event) {
                     self.tell_room(&event.room, &Input::StopSign(target.clone()));
                 }
                 Ok(())
@@ -92,8 +89,7 @@ impl Hub {
         let direct = shared.rooms.is_direct(&event.room).await;
         let own_name = shared.rooms.display_name(&event.room, own).await;
         let words = without_mention(&message.body, own, &own_name);
-        let command =
-            Command::parse(words).filter(|_| message.kind == MessageKind::Text && self.may_talk(event));
+        let command = Command::parse(words).filter(|_| message.kind == MessageKind::Text && self.may_talk(event));
         if command == Some(Command::Stop) {
             if !self.is_replayed(event) {
                 self.tell(key, Input::Stop);
@@ -109,11 +105,9 @@ impl Hub {
                 own,
                 direct,
                 reply_to_own: match &message.reply_to {
-                    Some(target) => shared
-                        .store
-                        .line(&event.room, target)
-                        .await?
-                        .is_some_and(|one| one.line.sender == own),
+                    Some(target) => {
+                        shared.store.line(&event.room, target).await?.is_some_and(|one| one.line.sender == own)
+                    }
                     None => false,
                 },
                 in_own_thread: match &message.thread {
@@ -166,8 +160,7 @@ impl Hub {
 
     async fn command(&self, command: Command<'_>, key: &Key) {
         if let Some(answer) = commands::answer(command, &self.shared, key).await {
-            let (shared, key) = (self.shared.clone(), key.clone());
-            tokio::spawn(async move { shared.notice(&key, &answer).await });
+            self.shared.notice(key, &answer);
         }
     }
 
@@ -232,15 +225,8 @@ impl Hub {
         let refused = conversation.put(input);
         if refused {
             tracing::warn!(room = %key.room, "conversation is full: message refused");
-            let shared = self.shared.clone();
-            tokio::spawn(async move {
-                shared
-                    .notice(
-                        &key,
-                        "⚠ Too much at once: I have left your last message out. Please send it again later.",
-                    )
-                    .await;
-            });
+            self.shared
+                .notice(&key, "⚠ Too much at once: I have left your last message out. Please send it again later.");
         }
     }
 

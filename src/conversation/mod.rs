@@ -129,11 +129,16 @@ impl Shared {
         self.settings.access.trust
     }
 
-    /// Says a service's word in a conversation. That it could not be said is only worth a log line.
-    async fn notice(&self, key: &Key, text: &str) {
+    /// Says a service's word in a conversation, and does not wait until it is there. That it could not be said is only
+    /// worth a log line.
+    fn notice(&self, key: &Key, text: &str) {
         let place = Place { thread: key.thread.clone(), reply_to: None };
-        if let Err(error) = self.outbox.say(key.room.clone(), place, &Text::notice(text)).await {
-            tracing::warn!(room = %key.room, error = &error as &dyn std::error::Error, "notice not delivered");
-        }
+        let delivery = self.outbox.post(key.room.clone(), place).finish(&Text::notice(text));
+        let room = key.room.clone();
+        tokio::spawn(async move {
+            if let Err(error) = delivery.await {
+                tracing::warn!(%room, error = &error as &dyn std::error::Error, "notice not delivered");
+            }
+        });
     }
 }

@@ -45,13 +45,7 @@ impl Fence {
 }
 
 impl RoomPerception {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        key: Key,
-        person: OwnedUserId,
-        direct: bool,
-        fence: Fence,
-    ) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, key: Key, person: OwnedUserId, direct: bool, fence: Fence) -> Self {
         Self { shared, key, person, direct, fence }
     }
 
@@ -106,8 +100,7 @@ impl Perception for RoomPerception {
         let lines = self.shared.store.lines(&self.key.room, self.key.thread.as_deref(), MAX_LINES).await?;
         let own = self.shared.rooms.user_id();
         let reader = Reader { own, person: &self.person, fence: &self.fence, known: &lines, max_line: 4096 };
-        let news: Vec<_> =
-            lines.iter().filter(|line| line.handle > after && line.line.sender != own).collect();
+        let news: Vec<_> = lines.iter().filter(|line| line.handle > after && line.line.sender != own).collect();
         let Some(newest) = news.last().map(|line| line.handle) else { return Ok(None) };
         let text: Vec<_> = news.into_iter().map(|line| reader.line(line)).collect();
         Ok(Some((text.join("\n"), newest)))
@@ -188,8 +181,7 @@ impl Reader<'_> {
             },
         };
         // A name is its owner's words too: one line, and no marks of ours.
-        let name: String =
-            line.name.chars().filter(|c| !c.is_control() && !"[]<>".contains(*c)).take(64).collect();
+        let name: String = line.name.chars().filter(|c| !c.is_control() && !"[]<>".contains(*c)).take(64).collect();
         let text = self.cut(&line.text);
         if line.sender == self.person {
             format!("[{handle}] {name}{reply}: {text}")

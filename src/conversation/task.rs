@@ -63,18 +63,18 @@ impl Task {
             if let Some(next) = self.waiting.pop_front() {
                 self.turn(next).await;
             } else if let Some(mail) = self.mails.recv().await {
-                self.when_idle(mail).await;
+                self.when_idle(mail);
             } else {
                 return;
             }
         }
     }
 
-    async fn when_idle(&mut self, mail: Mail) {
+    fn when_idle(&mut self, mail: Mail) {
         match mail.input {
-            Input::Stop => self.shared.notice(&self.key, NOTHING_RUNS).await,
+            Input::Stop => self.shared.notice(&self.key, NOTHING_RUNS),
             Input::Prompt(prompt) if is_stop_word(&prompt.text) => {
-                self.shared.notice(&self.key, NOTHING_RUNS).await;
+                self.shared.notice(&self.key, NOTHING_RUNS);
             }
             Input::Prompt(prompt) => self.waiting.push_back(Waiting { prompt, _pending: mail._pending }),
             Input::StopWord(_) | Input::StopSign(_) | Input::Edited(_) | Input::Redacted(_) => {}
@@ -85,10 +85,10 @@ impl Task {
         let (signals, told) = mpsc::channel(MAX_SIGNALS);
         let prompt = waiting.prompt.clone();
         let reply_to = (!prompt.direct).then(|| prompt.event.clone());
-        let post = self.shared.outbox.post(
-            self.key.room.clone(),
-            Place { thread: self.key.thread.clone(), reply_to: reply_to.clone() },
-        );
+        let post = self
+            .shared
+            .outbox
+            .post(self.key.room.clone(), Place { thread: self.key.thread.clone(), reply_to: reply_to.clone() });
         // What the same person has written since is for this turn too.
         let (steered, others) = self.waiting.drain(..).partition(|one| one.prompt.person == prompt.person);
         self.waiting = others;
@@ -137,9 +137,7 @@ impl Task {
             Input::Prompt(prompt) => self.wait(Waiting { prompt, _pending: mail._pending }),
             Input::Stop => running.tell(Signal::Stop),
             Input::StopWord(person) if person == running.prompt.person => running.tell(Signal::Stop),
-            Input::StopSign(target) if running.draft.get() == Some(target.clone()) => {
-                running.tell(Signal::Stop)
-            }
+            Input::StopSign(target) if running.draft.get() == Some(target.clone()) => running.tell(Signal::Stop),
             Input::Edited(event) if event == running.prompt.event => running.tell(Signal::Replaced),
             Input::Redacted(event) if event == running.prompt.event => running.tell(Signal::Stop),
             Input::Redacted(event) => {
@@ -156,15 +154,10 @@ impl Task {
             return;
         }
         tracing::warn!(room = %self.key.room, "conversation is full: message refused");
-        let (shared, key) = (self.shared.clone(), self.key.clone());
-        tokio::spawn(async move {
-            shared
-                .notice(
-                    &key,
-                    "⚠ Too many are waiting: I have left your last message out. Please send it again later.",
-                )
-                .await;
-        });
+        self.shared.notice(
+            &self.key,
+            "⚠ Too many are waiting: I have left your last message out. Please send it again later.",
+        );
     }
 
     /// Writes down what was said. What failed is no example for later answers.
@@ -228,12 +221,6 @@ async fn prepare(shared: Arc<Shared>, key: Key, prompt: &Prompt, fence: Fence) -
         rooms: shared.rooms.clone(),
         draft,
         limits: settings.turn.clone(),
-        perception: Arc::new(RoomPerception::new(
-            shared.clone(),
-            key,
-            prompt.person.clone(),
-            prompt.direct,
-            fence,
-        )),
+        perception: Arc::new(RoomPerception::new(shared.clone(), key, prompt.person.clone(), prompt.direct, fence)),
     })
 }

@@ -34,9 +34,7 @@ impl Health {
     fn trouble(&self) -> Option<String> {
         match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             None => Some("not synced yet".to_owned()),
-            Some(at) if at.elapsed() > SILENT_FOR => {
-                Some(format!("not synced for {} s", at.elapsed().as_secs()))
-            }
+            Some(at) if at.elapsed() > SILENT_FOR => Some(format!("not synced for {} s", at.elapsed().as_secs())),
             Some(_) => None,
         }
     }

@@ -111,9 +111,7 @@ fn after_a_restart_the_conversation_goes_on_where_it_was() {
         house.ask(ALICE, DIRECT, "Are you sure?").await;
         let shown = house.shown(0);
         assert!(
-            shown.contains(
-                "user: [1] alice: What is 2+2?\n\nassistant: It is 4.\n\nuser: [3] alice: Are you sure?\n"
-            ),
+            shown.contains("user: [1] alice: What is 2+2?\n\nassistant: It is 4.\n\nuser: [3] alice: Are you sure?\n"),
             "{shown}"
         );
     });

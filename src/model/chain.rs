@@ -127,11 +127,8 @@ mod tests {
     use super::*;
     use tokio::time::Instant;
 
-    const RETRY: Retry = Retry {
-        attempts: NonZeroU32::new(3).unwrap(),
-        first: Duration::from_secs(1),
-        max: Duration::from_secs(10),
-    };
+    const RETRY: Retry =
+        Retry { attempts: NonZeroU32::new(3).unwrap(), first: Duration::from_secs(1), max: Duration::from_secs(10) };
 
     fn model(script: &str) -> Arc<Scripted> {
         Arc::new(Scripted::new(script.parse::<Script>().unwrap()))
@@ -158,8 +155,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_busy_model_is_asked_again_after_growing_waits() {
-        let primary =
-            model(r#"{"steps": [{"fail": {"status": 500}}, {"fail": {"status": 429}}, {"say": "Hi"}]}"#);
+        let primary = model(r#"{"steps": [{"fail": {"status": 500}}, {"fail": {"status": 429}}, {"say": "Hi"}]}"#);
         let (items, waited) = run(Chain::new(primary.clone(), RETRY)).await;
         assert_eq!(items, [text("Hi"), done()]);
         assert_between(waited, 1.5, 3.0);
@@ -178,8 +174,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_wait_that_the_server_asks_for_is_kept() {
-        let primary =
-            model(r#"{"steps": [{"fail": {"status": 429, "retry_after_ms": 7000}}, {"say": "Hi"}]}"#);
+        let primary = model(r#"{"steps": [{"fail": {"status": 429, "retry_after_ms": 7000}}, {"say": "Hi"}]}"#);
         let (items, waited) = run(Chain::new(primary, RETRY)).await;
         assert_eq!(items, [text("Hi"), done()]);
         assert_between(waited, 7., 7.);
@@ -188,25 +183,22 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_longer_wait_goes_to_the_fallback_at_once() {
         let primary = model(r#"{"steps": [{"fail": {"status": 429, "retry_after_ms": 10001}}]}"#);
-        let chain =
-            Chain::new(primary.clone(), RETRY).fallback(model(r#"{"steps": [{"say": "Hi"}]}"#), RETRY);
+        let chain = Chain::new(primary.clone(), RETRY).fallback(model(r#"{"steps": [{"say": "Hi"}]}"#), RETRY);
         assert_eq!(run(chain).await, (vec![text("Hi"), done()], Duration::ZERO));
         assert_eq!(primary.requests().len(), 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_a_failed_attempt_said_is_void_once_the_next_one_speaks() {
-        let primary = model(
-            r#"{"steps": [{"say": "Hel", "fail": "cut"}, {"fail": {"status": 500}}, {"say": "Hello"}]}"#,
-        );
+        let primary =
+            model(r#"{"steps": [{"say": "Hel", "fail": "cut"}, {"fail": {"status": 500}}, {"say": "Hello"}]}"#);
         let (items, _) = run(Chain::new(primary, RETRY)).await;
         assert_eq!(items, [text("Hel"), Ok(Delta::Restart), text("Hello"), done()]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_last_words_stay_when_all_attempts_fail() {
-        let primary =
-            model(r#"{"steps": [{"say": "Hel", "fail": "cut"}], "otherwise": {"fail": {"status": 503}}}"#);
+        let primary = model(r#"{"steps": [{"say": "Hel", "fail": "cut"}], "otherwise": {"fail": {"status": 503}}}"#);
         let fallback = model(r#"{"steps": [], "otherwise": {"fail": {"status": 401}}}"#);
         let (items, _) = run(Chain::new(primary.clone(), RETRY).fallback(fallback.clone(), RETRY)).await;
         let refused = ModelError::Refused { status: 401, text: "scripted".into() };
@@ -217,8 +209,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_refused_request_is_not_repeated_but_goes_to_the_fallback() {
         let primary = model(r#"{"steps": [{"fail": {"status": 401}}]}"#);
-        let chain =
-            Chain::new(primary.clone(), RETRY).fallback(model(r#"{"steps": [{"say": "Hi"}]}"#), RETRY);
+        let chain = Chain::new(primary.clone(), RETRY).fallback(model(r#"{"steps": [{"say": "Hi"}]}"#), RETRY);
         assert_eq!(run(chain).await, (vec![text("Hi"), done()], Duration::ZERO));
         assert_eq!(primary.requests().len(), 1);
     }

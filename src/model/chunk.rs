@@ -42,8 +42,7 @@ impl Part {
 
 /// Reads one chunk of a stream, or a whole answer that was not streamed.
 pub(super) fn parts(json: &str) -> Result<Vec<Part>, ModelError> {
-    let chunk: Value =
-        serde_json::from_str(json).map_err(|error| ModelError::Malformed(error.to_string()))?;
+    let chunk: Value = serde_json::from_str(json).map_err(|error| ModelError::Malformed(error.to_string()))?;
     if !chunk["error"].is_null() {
         return Err(ModelError::from_stream(&chunk["error"]));
     }
@@ -56,8 +55,7 @@ pub(super) fn parts(json: &str) -> Result<Vec<Part>, ModelError> {
     }
     let message = if choice["delta"].is_null() { &choice["message"] } else { &choice["delta"] };
     let mut parts = Vec::new();
-    let thought =
-        ["reasoning_content", "reasoning"].iter().filter_map(|key| message[key].as_str()).map(str::len).max();
+    let thought = ["reasoning_content", "reasoning"].iter().filter_map(|key| message[key].as_str()).map(str::len).max();
     if let Some(bytes) = thought.filter(|bytes| *bytes > 0) {
         parts.push(Part::Reasoning(bytes));
     }
@@ -74,9 +72,7 @@ pub(super) fn parts(json: &str) -> Result<Vec<Part>, ModelError> {
         parts.push(Part::Finish(if length { Finish::Length } else { Finish::Stop }));
     }
     let usage = &chunk["usage"];
-    if let (Some(prompt), Some(completion)) =
-        (usage["prompt_tokens"].as_u64(), usage["completion_tokens"].as_u64())
-    {
+    if let (Some(prompt), Some(completion)) = (usage["prompt_tokens"].as_u64(), usage["completion_tokens"].as_u64()) {
         parts.push(Part::Usage(Usage { prompt, completion }));
     }
     Ok(parts)

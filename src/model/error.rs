@@ -149,8 +149,7 @@ fn says_too_long(error: &Value, words: &str) -> bool {
     const NAMES: [&str; 2] = ["context_length_exceeded", "exceed_context_size_error"];
     const WORDS: [&str; 5] =
         ["maximum context length", "context window", "context size", "context length", "prompt is too long"];
-    let named =
-        ["code", "type"].iter().any(|key| error[key].as_str().is_some_and(|name| NAMES.contains(&name)));
+    let named = ["code", "type"].iter().any(|key| error[key].as_str().is_some_and(|name| NAMES.contains(&name)));
     let words = words.to_lowercase();
     named || WORDS.iter().any(|phrase| words.contains(phrase))
 }
@@ -172,11 +171,7 @@ mod tests {
     #[test]
     fn a_status_is_told_apart_by_what_can_be_done_about_it() {
         let cases = [
-            (
-                401,
-                r#"{"error":{"message":"bad key"}}"#,
-                ModelError::Refused { status: 401, text: "bad key".into() },
-            ),
+            (401, r#"{"error":{"message":"bad key"}}"#, ModelError::Refused { status: 401, text: "bad key".into() }),
             (
                 404,
                 r#"{"error":"model not found"}"#,
@@ -219,10 +214,7 @@ mod tests {
             read(r#"{"code":"rate_limit_exceeded","message":"m"}"#),
             ModelError::RateLimited { retry_after: None, text: "m".into() }
         );
-        assert_eq!(
-            read(r#"{"code":"400","message":"m"}"#),
-            ModelError::Refused { status: 400, text: "m".into() }
-        );
+        assert_eq!(read(r#"{"code":"400","message":"m"}"#), ModelError::Refused { status: 400, text: "m".into() });
         for odd in [r#""m""#, r#"{"code":7,"message":"m"}"#, r#"{"code":"odd","message":"m"}"#] {
             assert_eq!(read(odd), ModelError::Server { status: 500, retry_after: None, text: "m".into() });
         }

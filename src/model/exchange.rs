@@ -256,8 +256,7 @@ fn redact(text: &str, key: Option<&SecretString>) -> String {
 /// as a date.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let value = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
-    let number =
-        |text: &str, unit: f64| Duration::try_from_secs_f64(text.trim().parse::<f64>().ok()? * unit).ok();
+    let number = |text: &str, unit: f64| Duration::try_from_secs_f64(text.trim().parse::<f64>().ok()? * unit).ok();
     if let Some(wait) = value(RETRY_AFTER_MS).and_then(|text| number(text, 0.001)) {
         return Some(wait);
     }

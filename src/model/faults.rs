@@ -54,17 +54,10 @@ async fn statuses_become_errors_with_the_wait_that_is_asked_for() {
     let busy = Reply { headers: vec![("retry-after-ms", "30")], ..Reply::error(503, "") };
     assert_eq!(
         ask(busy, Form::Native).await,
-        [Err(ModelError::Server {
-            status: 503,
-            retry_after: Some(Duration::from_millis(30)),
-            text: "no text".into()
-        })]
+        [Err(ModelError::Server { status: 503, retry_after: Some(Duration::from_millis(30)), text: "no text".into() })]
     );
     let redirect = Reply { headers: vec![("location", "/elsewhere")], ..Reply::error(302, "") };
-    assert_eq!(
-        ask(redirect, Form::Native).await,
-        [Err(ModelError::Refused { status: 302, text: "no text".into() })]
-    );
+    assert_eq!(ask(redirect, Form::Native).await, [Err(ModelError::Refused { status: 302, text: "no text".into() })]);
 }
 
 #[tokio::test]
@@ -107,8 +100,7 @@ async fn silence_runs_into_the_limits() {
 
 #[tokio::test]
 async fn an_endless_answer_is_cut_off_at_its_limit() {
-    let endless =
-        |data: String| Reply { bits: vec![Bit::Endless(format!("data: {data}\n\n"))], ..Reply::stream(&[]) };
+    let endless = |data: String| Reply { bits: vec![Bit::Endless(format!("data: {data}\n\n"))], ..Reply::stream(&[]) };
     let limit = testing::LIMITS.max_reply_bytes;
     let items = ask(endless(said("äb ")), Form::Native).await;
     assert_eq!(items, [text(&"äb ".repeat(limit / 4)), done(Finish::Length)]);
@@ -132,8 +124,7 @@ async fn an_endless_answer_is_cut_off_at_its_limit() {
 #[tokio::test]
 async fn one_large_text_is_cut_between_characters() {
     let limit = testing::LIMITS.max_reply_bytes;
-    let items =
-        ask(Reply::stream(&[&said(&format!("a{}", "ä".repeat(limit))), &stopped("stop")]), Form::Native);
+    let items = ask(Reply::stream(&[&said(&format!("a{}", "ä".repeat(limit))), &stopped("stop")]), Form::Native);
     assert_eq!(items.await, [text(&format!("a{}", "ä".repeat(limit / 2 - 1))), done(Finish::Length)]);
 }
 
@@ -141,8 +132,7 @@ async fn one_large_text_is_cut_between_characters() {
 async fn an_endpoint_that_is_not_there_is_told_from_one_that_cannot_be() {
     let server = Server::start(|_| Reply::stream(&[])).await;
     let closed = Endpoint { url: "http://127.0.0.1:1/v1".into(), ..server.endpoint() };
-    let items =
-        testing::items(OpenAi::new(closed, Form::Native).unwrap().stream(testing::conversation())).await;
+    let items = testing::items(OpenAi::new(closed, Form::Native).unwrap().stream(testing::conversation())).await;
     assert!(matches!(items[..], [Err(ModelError::Unreachable(_))]), "{items:?}");
     let bad_url = Endpoint { url: "not an address".into(), ..server.endpoint() };
     assert!(matches!(OpenAi::new(bad_url, Form::Native), Err(ModelError::Endpoint(_))));

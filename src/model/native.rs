@@ -110,9 +110,8 @@ impl Calls {
     /// The call that a fragment goes on with: by its index, else by its id; one with neither id nor name can only go on
     /// with the last. Some servers write index 0 on every call, which then differ in id or name.
     fn find(&self, index: Option<u64>, id: Option<&String>, name: Option<&String>) -> Option<usize> {
-        let differs = |ours: &Option<String>, its: Option<&String>| {
-            ours.as_ref().zip(its).is_some_and(|(ours, its)| ours != its)
-        };
+        let differs =
+            |ours: &Option<String>, its: Option<&String>| ours.as_ref().zip(its).is_some_and(|(ours, its)| ours != its);
         let at = match (index, id, name) {
             (Some(_), ..) => self.calls.iter().rposition(|open| open.index == index),
             (None, Some(id), _) => self.calls.iter().rposition(|open| open.id.as_ref() == Some(id)),
@@ -200,8 +199,7 @@ mod tests {
             fragment(Some(0), Some("y"), Some("a"), "{\"n\":1}"),
         ]);
         assert_eq!(by_id, pairs(&[("a", "{}"), ("a", "{\"n\":1}")]));
-        let by_name =
-            decode(vec![fragment(Some(0), None, Some("a"), "{}"), fragment(Some(0), None, Some("b"), "{}")]);
+        let by_name = decode(vec![fragment(Some(0), None, Some("a"), "{}"), fragment(Some(0), None, Some("b"), "{}")]);
         assert_eq!(by_name, pairs(&[("a", "{}"), ("b", "{}")]));
     }
 
@@ -219,10 +217,8 @@ mod tests {
 
     #[test]
     fn a_name_repeated_in_each_fragment_is_taken_once() {
-        let calls = decode(vec![
-            fragment(Some(0), Some("x"), Some("a"), "{"),
-            fragment(Some(0), Some("x"), Some("a"), "}"),
-        ]);
+        let calls =
+            decode(vec![fragment(Some(0), Some("x"), Some("a"), "{"), fragment(Some(0), Some("x"), Some("a"), "}")]);
         assert_eq!(calls, pairs(&[("a", "{}")]));
     }
 

@@ -104,8 +104,7 @@ impl OpenAi {
         let (messages, tools, response_format) = match self.form {
             Form::Native => (native::messages(request), native::tools(&request.tools), None),
             Form::Constrained(format) => {
-                let forced =
-                    (!request.tools.is_empty()).then(|| constrained::Forced::new(format, &request.tools));
+                let forced = (!request.tools.is_empty()).then(|| constrained::Forced::new(format, &request.tools));
                 (constrained::messages(request), Vec::new(), forced.flatten())
             }
         };
@@ -122,11 +121,8 @@ impl OpenAi {
     }
 
     fn send(&self, body: &Body<'_>) -> impl Stream<Item = Result<Part, ModelError>> + use<> {
-        let mut post = self
-            .client
-            .post(self.url.clone())
-            .header(ACCEPT, "text/event-stream, application/json")
-            .json(body);
+        let mut post =
+            self.client.post(self.url.clone()).header(ACCEPT, "text/event-stream, application/json").json(body);
         if let Some(authorization) = &self.authorization {
             post = post.header(AUTHORIZATION, authorization);
         }
@@ -134,10 +130,7 @@ impl OpenAi {
     }
 
     /// The answer's parts as they come, to a request in which only `response_format` speaks of the form.
-    pub(super) fn unexplained(
-        &self,
-        request: &Request,
-    ) -> impl Stream<Item = Result<Part, ModelError>> + use<> {
+    pub(super) fn unexplained(&self, request: &Request) -> impl Stream<Item = Result<Part, ModelError>> + use<> {
         self.send(&Body { messages: native::messages(request), ..self.body(request) })
     }
 }
@@ -283,9 +276,7 @@ mod tests {
             &said("Let me see."),
             &fragment(json!({"index": 0, "id": "x", "function": {"name": "now", "arguments": ""}})),
             &fragment(json!({"index": 0, "function": {"arguments": "{\"zone\":"}})),
-            &fragment(
-                json!({"index": 1, "id": "y", "function": {"name": "fly", "arguments": {"to": "moon"}}}),
-            ),
+            &fragment(json!({"index": 1, "id": "y", "function": {"name": "fly", "arguments": {"to": "moon"}}})),
             &fragment(json!({"index": 0, "function": {"arguments": "\"UTC\"}"}})),
             &stopped("tool_calls"),
         ]);
@@ -302,8 +293,7 @@ mod tests {
 
     #[tokio::test]
     async fn constrained_steps_are_replies_and_calls() {
-        let reply =
-            Reply::stream(&[&said("{\"do\":\"reply\",\"text\":\"Hel"), &said("lo\"}"), &stopped("stop")]);
+        let reply = Reply::stream(&[&said("{\"do\":\"reply\",\"text\":\"Hel"), &said("lo\"}"), &stopped("stop")]);
         assert_eq!(ask(reply, JSON_OBJECT).await, [text("Hello"), done(Finish::Stop)]);
         let reply = Reply::stream(&[&said("{\"do\":\"now\",\"zone\":\"U"), &said("TC\"}"), &stopped("stop")]);
         let items = ask(reply, JSON_OBJECT).await;

@@ -11,9 +11,7 @@ use serde_json::{Value, json};
 use super::chunk::Part;
 use super::constrained::Forced;
 use super::think::Think;
-use super::{
-    Delta, Endpoint, Form, Message, Model as _, ModelError, OpenAi, Request, ResponseFormat, ToolSpec, Wait,
-};
+use super::{Delta, Endpoint, Form, Message, Model as _, ModelError, OpenAi, Request, ResponseFormat, ToolSpec, Wait};
 
 /// A probe takes no longer.
 pub const MAX_TIME: Duration = Duration::from_secs(300);
@@ -100,11 +98,7 @@ fn keeps_to(forced: &Forced<'_>, answer: &str) -> bool {
 }
 
 /// The whole text of an answer whose form is left to `response_format`.
-async fn answer(
-    endpoint: &Endpoint,
-    format: ResponseFormat,
-    tools: &[ToolSpec],
-) -> Result<String, ModelError> {
+async fn answer(endpoint: &Endpoint, format: ResponseFormat, tools: &[ToolSpec]) -> Result<String, ModelError> {
     let model = model(endpoint, Form::Constrained(format))?;
     let request = Request {
         // Some servers want the word JSON to be in the request.
@@ -123,15 +117,11 @@ async fn answer(
 }
 
 /// The answer to a question; `None` where the server does not take this form of it.
-async fn ask<T, F: Future<Output = Result<T, ModelError>>>(
-    question: impl Fn() -> F,
-) -> Result<Option<T>, ModelError> {
+async fn ask<T, F: Future<Output = Result<T, ModelError>>>(question: impl Fn() -> F) -> Result<Option<T>, ModelError> {
     for _ in 0..ATTEMPTS {
         match question().await {
             Ok(answer) => return Ok(Some(answer)),
-            Err(
-                ModelError::Server { status: 500 | 501, .. } | ModelError::Cut | ModelError::Malformed(_),
-            ) => {}
+            Err(ModelError::Server { status: 500 | 501, .. } | ModelError::Cut | ModelError::Malformed(_)) => {}
             Err(ModelError::Refused { status, text }) if !matches!(status, 401 | 403) => {
                 tracing::debug!(status, text, "the endpoint does not take this form of tool calls");
                 return Ok(None);
@@ -168,23 +158,18 @@ mod tests {
     use super::*;
 
     fn said(text: &str) -> Reply {
-        Reply::stream(&[
-            &json!({"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]}).to_string()
-        ])
+        Reply::stream(&[&json!({"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]}).to_string()])
     }
 
     fn called(arguments: &Value) -> Reply {
         let call = json!({"index": 0, "id": "x", "function": {"name": "echo", "arguments": arguments}});
         Reply::stream(&[
-            &json!({"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]})
-                .to_string(),
+            &json!({"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}).to_string()
         ])
     }
 
     /// The verdict on a server that answers by `kind`: "tools", "json_schema", "json_object" or "free".
-    async fn probe(
-        answer: impl Fn(&str) -> Reply + Send + Sync + 'static,
-    ) -> (Result<Form, ModelError>, usize) {
+    async fn probe(answer: impl Fn(&str) -> Reply + Send + Sync + 'static) -> (Result<Form, ModelError>, usize) {
         let server = Server::start(move |body| {
             let format = body["response_format"]["type"].as_str().unwrap_or("free");
             answer(if body["tools"].is_array() { "tools" } else { format })

@@ -169,9 +169,7 @@ impl Scripted {
         let step = match step {
             None => Step { say: echo(&request), ..Step::default() },
             Some(step) => match unmet(step, &request) {
-                Some(complaint) => {
-                    Step { say: format!("Script, step {}: {complaint}", at + 1), ..Step::default() }
-                }
+                Some(complaint) => Step { say: format!("Script, step {}: {complaint}", at + 1), ..Step::default() },
                 None => step.clone(),
             },
         };
@@ -241,8 +239,7 @@ fn unmet(step: &Step, request: &Request) -> Option<String> {
     if let Some(text) = missing {
         return Some(format!("expected {text:?} in the last message, was shown {:?}", shorten(&last)));
     }
-    let shown =
-        |text: &&String| request.messages.iter().any(|message| written(message).contains(text.as_str()));
+    let shown = |text: &&String| request.messages.iter().any(|message| written(message).contains(text.as_str()));
     let missing = step.expect.iter().find(|text| !shown(text))?;
     Some(format!("expected {missing:?}, was shown at last {:?}", shorten(&last)))
 }
@@ -353,11 +350,7 @@ mod tests {
         let items = testing::items(Scripted::new(Script::default()).stream(user("a\n[2] hello"))).await;
         assert_eq!(
             items,
-            ["I ", "was ", "shown: ", "[2] ", "hello"]
-                .map(text)
-                .into_iter()
-                .chain([done()])
-                .collect::<Vec<_>>()
+            ["I ", "was ", "shown: ", "[2] ", "hello"].map(text).into_iter().chain([done()]).collect::<Vec<_>>()
         );
     }
 
@@ -371,8 +364,7 @@ mod tests {
                 {"say": "a", "fail": "silence"}
             ]}"#,
         );
-        let busy =
-            ModelError::RateLimited { retry_after: Some(Duration::from_millis(20)), text: "scripted".into() };
+        let busy = ModelError::RateLimited { retry_after: Some(Duration::from_millis(20)), text: "scripted".into() };
         assert_eq!(testing::items(model.stream(user("a"))).await, [Err(busy)]);
         assert_eq!(testing::items(model.stream(user("a"))).await, [text("Hel"), Err(ModelError::Cut)]);
         let endless: Vec<_> = model.stream(user("a")).take(5).collect().await;

@@ -11,8 +11,8 @@ use futures_util::StreamExt as _;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Delta, DeltaStream, Endpoint, Example, Finish, Form, Limits, Message, Model as _, ModelError, OpenAi,
-    Request, ToolCall, ToolSpec,
+    Delta, DeltaStream, Endpoint, Example, Finish, Form, Limits, Message, Model as _, ModelError, OpenAi, Request,
+    ToolCall, ToolSpec,
 };
 
 /// Short limits, for a real socket knows no paused clock.
@@ -73,11 +73,8 @@ pub(super) fn conversation() -> Request {
         name: name.into(),
         arguments: arguments.into(),
     };
-    let result = |id: &str, name: &str, text: &str| Message::ToolResult {
-        id: id.into(),
-        name: name.into(),
-        text: text.into(),
-    };
+    let result =
+        |id: &str, name: &str, text: &str| Message::ToolResult { id: id.into(), name: name.into(), text: text.into() };
     Request {
         messages: vec![
             Message::System("You are Waybread.".into()),

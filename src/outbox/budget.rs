@@ -56,15 +56,7 @@ pub(super) enum Grant {
 impl Budget {
     pub(super) fn new(rate: f64, burst: u32, now: Instant) -> Self {
         let burst = f64::from(burst.max(1));
-        Self {
-            rate,
-            burst,
-            tokens: burst,
-            filled_at: now,
-            blocked_until: now,
-            probe_at: now,
-            probe_wait: PROBE_FIRST,
-        }
+        Self { rate, burst, tokens: burst, filled_at: now, blocked_until: now, probe_at: now, probe_wait: PROBE_FIRST }
     }
 
     /// Takes a token, or says when it is worth asking again.
@@ -83,6 +75,11 @@ impl Budget {
             return Ok(Grant::Token);
         }
         if class == Class::Edit && now >= self.probe_at {
+            // A try says something only when the homeserver's bucket is believed to be empty: what is kept goes first.
+            if self.tokens >= 1.0 {
+                self.tokens -= 1.0;
+                return Ok(Grant::Token);
+            }
             self.probe_at = now + self.probe_wait;
             return Ok(Grant::Probe);
         }
@@ -178,6 +175,8 @@ mod tests {
     fn a_strict_server_refuses_one_try_and_is_left_alone_for_ten_minutes() {
         let start = Instant::now();
         let mut budget = drained(start);
+        // The token that is kept for finals is no try yet.
+        assert_eq!(budget.take(Class::Edit, start), Ok(Grant::Token));
         let grant = budget.take(Class::Edit, start).unwrap();
         assert_eq!(grant, Grant::Probe);
         budget.refused(grant, Some(seconds(5.0)), start);

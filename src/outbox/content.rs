@@ -40,12 +40,7 @@ pub enum Liveness {
 impl Text {
     /// A finished notice that mentions nobody.
     pub fn notice(markdown: impl Into<String>) -> Self {
-        Self {
-            markdown: markdown.into(),
-            mentions: Vec::new(),
-            kind: TextKind::Notice,
-            liveness: Liveness::Finished,
-        }
+        Self { markdown: markdown.into(), mentions: Vec::new(), kind: TextKind::Notice, liveness: Liveness::Finished }
     }
 
     /// The content without relations.

@@ -86,12 +86,7 @@ pub enum PostError {
 
 impl Outbox {
     /// An outbox; nothing is sent before [`Outbox::run`].
-    pub fn new(
-        sender: Arc<dyn Sender>,
-        store: Store,
-        limits: &config::Outbox,
-        draft: &config::Draft,
-    ) -> Self {
+    pub fn new(sender: Arc<dyn Sender>, store: Store, limits: &config::Outbox, draft: &config::Draft) -> Self {
         let queue = Queue {
             posts: BTreeMap::new(),
             budget: Budget::new(limits.events_per_second, limits.burst, Instant::now()),
@@ -111,14 +106,6 @@ impl Outbox {
     pub fn post(&self, room: OwnedRoomId, place: Place) -> Post {
         let id = self.insert(entry(room, place));
         Post { outbox: self.clone(), id, finished: false }
-    }
-
-    /// A message that is finished at once.
-    ///
-    /// # Errors
-    /// See [`PostError`].
-    pub async fn say(&self, room: OwnedRoomId, place: Place, text: &Text) -> Result<OwnedEventId, PostError> {
-        self.post(room, place).finish(text).await
     }
 
     /// Sends for ever.
@@ -165,8 +152,7 @@ impl Outbox {
         if let Some(txn) = supersedes {
             self.settled(txn, None).await;
         }
-        if !stored && let Err(error) = self.0.store.freeze(&frozen.txn, room, MESSAGE, &frozen.content).await
-        {
+        if !stored && let Err(error) = self.0.store.freeze(&frozen.txn, room, MESSAGE, &frozen.content).await {
             tracing::error!(error = &error as &dyn std::error::Error, %room, "payload not kept, so not sent");
             self.failed(&attempt, None, true);
             return;
@@ -202,10 +188,7 @@ impl Outbox {
     }
 
     fn is_overdue(&self, attempt: &Attempt) -> bool {
-        self.queue()
-            .posts
-            .get(&attempt.post)
-            .is_none_or(|entry| entry.tried_since.elapsed() >= self.0.give_up_after)
+        self.queue().posts.get(&attempt.post).is_none_or(|entry| entry.tried_since.elapsed() >= self.0.give_up_after)
     }
 
     fn sent(&self, attempt: &Attempt, event: OwnedEventId) {

@@ -270,12 +270,7 @@ mod tests {
         let mut queue = queue(now);
         queue.posts.insert(
             1,
-            Entry {
-                event: Some(owned_event_id!("$e")),
-                taken_at: Some(now),
-                edits: 3,
-                ..post("!r:x", "edit", now)
-            },
+            Entry { event: Some(owned_event_id!("$e")), taken_at: Some(now), edits: 3, ..post("!r:x", "edit", now) },
         );
         assert_eq!(queue.next(now), Next::Idle);
         let post = queue.posts.get_mut(&1).unwrap();

@@ -17,13 +17,7 @@ async fn an_answer_that_is_limited_arrives_whole_and_once() {
     let answer = "It is so. It goes on and on. It ends here.";
     let house = House::new(json!({"steps": [{"say": answer, "word_ms": 1000}, {"say": "Yes."}]})).await;
     // The first event, an edit, and the last word twice.
-    house.server.answer([
-        Answer::Limit(3),
-        Answer::Take,
-        Answer::Limit(2),
-        Answer::Limit(4),
-        Answer::Limit(1),
-    ]);
+    house.server.answer([Answer::Limit(3), Answer::Take, Answer::Limit(2), Answer::Limit(4), Answer::Limit(1)]);
     house.ask(ALICE, DIRECT, "Well?").await;
     assert_eq!(house.room(DIRECT), [answer]);
     let times: Vec<_> = house.server.sent().iter().map(|sent| sent.at).collect();
@@ -89,11 +83,11 @@ async fn an_answer_is_given_up_when_the_homeserver_is_gone_for_too_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_strict_homeserver_gets_no_more_than_its_budget_and_every_last_word() {
-    let answer = (0..60).map(|n| format!("Sentence {n} goes on. ")).collect::<String>();
-    let house = House::new(json!({"steps": [], "otherwise": {"say": answer, "word_ms": 250}})).await;
-    for _ in 0..2 {
-        house.ask(ALICE, DIRECT, "Tell me all.").await;
-    }
-    assert_eq!(house.room(DIRECT), [answer.trim(), answer.trim()]);
+async fn a_homeserver_that_hangs_in_one_room_holds_up_no_other() {
+    let house = House::new(json!({"steps": [{"say": "Held up."}, {"say": "I am here."}]})).await;
+    house.server.answer([Answer::Hang]);
+    house.say(ALICE, DIRECT, "Hello?").await;
+    house.say(ALICE, "!direct-too:example.org", "Hello?").await;
+    assert_eq!(house.room("!direct-too:example.org"), ["I am here."]);
+    assert!(house.shown(1).contains("user: [1] alice: Hello?\n"), "{}", house.shown(1));
 }

@@ -104,10 +104,9 @@ impl Writer {
             Event::Rule => self.void("<hr>"),
             Event::TaskListMarker(done) => self.html.push_str(if done { "☑ " } else { "☐ " }),
             // The last three belong to extensions that are off.
-            Event::Text(text)
-            | Event::InlineMath(text)
-            | Event::DisplayMath(text)
-            | Event::FootnoteReference(text) => self.text(&text),
+            Event::Text(text) | Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
+                self.text(&text)
+            }
         }
     }
 
@@ -299,11 +298,7 @@ fn href(address: &str) -> Option<String> {
 /// Null characters are replaced (CommonMark, section 2.3); carriage returns, which HTML reads as newlines, are
 /// left out.
 fn escape(text: &str) -> String {
-    text.replace('\r', "")
-        .replace('\0', "\u{fffd}")
-        .replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
+    text.replace('\r', "").replace('\0', "\u{fffd}").replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 fn escape_attribute(text: &str) -> String {

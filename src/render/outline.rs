@@ -144,13 +144,7 @@ impl Frame {
     /// Goes on by its indentation alone: nothing is repeated or stripped.
     fn indented(text: &str, range: Range<usize>) -> Self {
         let range = line_start(text, range.start)..range.end;
-        Self {
-            body: range.clone(),
-            range,
-            head: String::new(),
-            closing: String::new(),
-            prefix: String::new(),
-        }
+        Self { body: range.clone(), range, head: String::new(), closing: String::new(), prefix: String::new() }
     }
 
     fn new(text: &str, range: Range<usize>, head_lines: usize) -> Self {

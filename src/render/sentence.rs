@@ -15,8 +15,7 @@ const MAX_CLOSERS: usize = 8;
 
 /// Words that are written with a full stop in the middle of a sentence. Single letters (`e.g.`, `z. B.`) are
 /// known without a list.
-const ABBREVIATIONS: [&str; 12] =
-    ["approx", "bzw", "ca", "cf", "dr", "fig", "mr", "mrs", "ms", "prof", "st", "vs"];
+const ABBREVIATIONS: [&str; 12] = ["approx", "bzw", "ca", "cf", "dr", "fig", "mr", "mrs", "ms", "prof", "st", "vs"];
 
 /// The letters and digits that make a line worth showing.
 const MIN_LINE: usize = 4;
@@ -53,8 +52,7 @@ pub(super) fn sentence_ends(text: &str, at: usize) -> bool {
         return false;
     }
     let closers = before.chars().rev().take(MAX_CLOSERS).take_while(|c| CLOSERS.contains(c));
-    let sentence =
-        before.get(..before.len() - closers.map(char::len_utf8).sum::<usize>()).unwrap_or_default();
+    let sentence = before.get(..before.len() - closers.map(char::len_utf8).sum::<usize>()).unwrap_or_default();
     if sentence.ends_with(UNSPACED_ENDS) {
         return !CLOSERS.contains(&next) && !is_end(next);
     }

@@ -158,8 +158,7 @@ impl<F: Fn(&str) -> bool> Splitter<'_, F> {
             _ if seams == Seams::Bare => Start::default(),
             // A quote's lines carry its marks along, so it goes on as a quote.
             Some(Frame { head, prefix, .. }) if prefix.contains('>') => {
-                let mut opening: String =
-                    head.split_inclusive('\n').flat_map(|line| [prefix.as_str(), line]).collect();
+                let mut opening: String = head.split_inclusive('\n').flat_map(|line| [prefix.as_str(), line]).collect();
                 if !self.begins_line(at) {
                     opening.push_str(prefix);
                 }
@@ -231,10 +230,7 @@ mod tests {
 
     #[test]
     fn a_heading_stays_with_what_it_heads() {
-        assert_eq!(
-            split_at(20, "First text.\n\n# Next\n\nMore text."),
-            ["First text.", "# Next\n\nMore text."]
-        );
+        assert_eq!(split_at(20, "First text.\n\n# Next\n\nMore text."), ["First text.", "# Next\n\nMore text."]);
     }
 
     #[test]
@@ -255,10 +251,7 @@ mod tests {
 
     #[test]
     fn sentences_are_cut_apart_before_words() {
-        assert_eq!(
-            split_at(24, "One sentence. And one more sentence."),
-            ["One sentence.", "And one more sentence."]
-        );
+        assert_eq!(split_at(24, "One sentence. And one more sentence."), ["One sentence.", "And one more sentence."]);
         assert_eq!(split_at(30, "今日は雨です。明日は晴れです。"), ["今日は雨です。", "明日は晴れです。"]);
     }
 
@@ -307,15 +300,10 @@ mod tests {
 
     #[test]
     fn a_fence_cut_in_a_list_is_lifted_out_of_it() {
-        let text =
-            "1. Run:\n\n   ```sh\n   make\n     all\n   make install\n   ```\n\n   Then wait.\n2. Done.";
+        let text = "1. Run:\n\n   ```sh\n   make\n     all\n   make install\n   ```\n\n   Then wait.\n2. Done.";
         assert_eq!(
             split_at(38, text),
-            [
-                "1. Run:\n\n   ```sh\n   make\n   ```",
-                "```sh\n  all\nmake install\n```",
-                "Then wait.\n2. Done."
-            ]
+            ["1. Run:\n\n   ```sh\n   make\n   ```", "```sh\n  all\nmake install\n```", "Then wait.\n2. Done."]
         );
     }
 
@@ -336,10 +324,7 @@ mod tests {
     fn a_cut_table_repeats_its_header() {
         let head = "| a | b |\n|---|--:|\n";
         let text = format!("{head}| 1 | 2 |\n| 3 | 4 |\n| 5 | 6 |\n\nEnd.");
-        assert_eq!(
-            split_at(40, &text),
-            [format!("{head}| 1 | 2 |\n| 3 | 4 |"), format!("{head}| 5 | 6 |\n\nEnd.")]
-        );
+        assert_eq!(split_at(40, &text), [format!("{head}| 1 | 2 |\n| 3 | 4 |"), format!("{head}| 5 | 6 |\n\nEnd.")]);
     }
 
     #[test]
@@ -355,19 +340,8 @@ mod tests {
 
     #[test]
     fn a_long_text_is_looked_at_a_bounded_number_of_times() {
-        let shapes = [
-            "word ",
-            "x",
-            "*",
-            "\n",
-            "a\n\n",
-            "> ",
-            "- a\n",
-            "`a` ",
-            "A b. ",
-            "| a |\n|---|\n| 1 |\n",
-            "```\na\n",
-        ];
+        let shapes =
+            ["word ", "x", "*", "\n", "a\n\n", "> ", "- a\n", "`a` ", "A b. ", "| a |\n|---|\n| 1 |\n", "```\na\n"];
         for shape in shapes {
             let text = shape.repeat((1 << 17) / shape.len());
             let seen = Cell::new(0);

@@ -79,11 +79,7 @@ impl Store {
     /// # Errors
     /// When the store fails.
     pub async fn handled(&self, seq: i64) -> Result<(), StoreError> {
-        sqlx::query("UPDATE inbox SET handled_at = ? WHERE seq = ?")
-            .bind(now())
-            .bind(seq)
-            .execute(&self.pool)
-            .await?;
+        sqlx::query("UPDATE inbox SET handled_at = ? WHERE seq = ?").bind(now()).bind(seq).execute(&self.pool).await?;
         Ok(())
     }
 }
@@ -109,11 +105,7 @@ mod tests {
     }
 
     fn batch(position: &str, ids: &[&str]) -> Batch {
-        Batch {
-            position: position.into(),
-            events: ids.iter().map(|id| event(id)).collect(),
-            ..Batch::default()
-        }
+        Batch { position: position.into(), events: ids.iter().map(|id| event(id)).collect(), ..Batch::default() }
     }
 
     #[tokio::test]

@@ -25,17 +25,15 @@ impl Store {
         event_type: &str,
         content: &serde_json::Value,
     ) -> Result<(), StoreError> {
-        sqlx::query(
-            "INSERT INTO outbox (txn, agent, room, event_type, content, queued_at) VALUES (?, ?, ?, ?, ?, ?)",
-        )
-        .bind(txn.as_str())
-        .bind(self.agent())
-        .bind(room.as_str())
-        .bind(event_type)
-        .bind(serde_json::to_string(content)?)
-        .bind(now())
-        .execute(&self.pool)
-        .await?;
+        sqlx::query("INSERT INTO outbox (txn, agent, room, event_type, content, queued_at) VALUES (?, ?, ?, ?, ?, ?)")
+            .bind(txn.as_str())
+            .bind(self.agent())
+            .bind(room.as_str())
+            .bind(event_type)
+            .bind(serde_json::to_string(content)?)
+            .bind(now())
+            .execute(&self.pool)
+            .await?;
         Ok(())
     }
 
@@ -68,8 +66,7 @@ impl Store {
         rows.into_iter()
             .map(|row| {
                 let room = OwnedRoomId::try_from(row.get::<String, _>(1)).map_err(invalid)?;
-                let payload =
-                    Payload::Event { event_type: row.get(2), content: serde_json::from_str(row.get(3))? };
+                let payload = Payload::Event { event_type: row.get(2), content: serde_json::from_str(row.get(3))? };
                 let txn = OwnedTransactionId::from(row.get::<String, _>(0));
                 Ok(Unsettled { outgoing: Outgoing { room, txn, payload } })
             })

@@ -57,13 +57,12 @@ impl Store {
         .bind(i64::from(line.sent_at.get()))
         .execute(&mut *transaction)
         .await?;
-        let handle =
-            sqlx::query_scalar("SELECT handle FROM transcript WHERE agent = ? AND room = ? AND event_id = ?")
-                .bind(self.agent())
-                .bind(room.as_str())
-                .bind(line.event_id.as_str())
-                .fetch_one(&mut *transaction)
-                .await?;
+        let handle = sqlx::query_scalar("SELECT handle FROM transcript WHERE agent = ? AND room = ? AND event_id = ?")
+            .bind(self.agent())
+            .bind(room.as_str())
+            .bind(line.event_id.as_str())
+            .fetch_one(&mut *transaction)
+            .await?;
         transaction.commit().await?;
         Ok(handle)
     }
@@ -107,13 +106,11 @@ impl Store {
             .bind(event.as_str())
             .execute(&mut *transaction)
             .await?;
-        sqlx::query(
-            "UPDATE inbox SET event = '{}' WHERE agent = ? AND event_id = ? AND handled_at IS NOT NULL",
-        )
-        .bind(self.agent())
-        .bind(event.as_str())
-        .execute(&mut *transaction)
-        .await?;
+        sqlx::query("UPDATE inbox SET event = '{}' WHERE agent = ? AND event_id = ? AND handled_at IS NOT NULL")
+            .bind(self.agent())
+            .bind(event.as_str())
+            .execute(&mut *transaction)
+            .await?;
         Ok(transaction.commit().await?)
     }
 
@@ -140,12 +137,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn lines(
-        &self,
-        room: &RoomId,
-        thread: Option<&EventId>,
-        limit: u32,
-    ) -> Result<Vec<Line>, StoreError> {
+    pub async fn lines(&self, room: &RoomId, thread: Option<&EventId>, limit: u32) -> Result<Vec<Line>, StoreError> {
         let rows = sqlx::query(
             "SELECT handle, event_id, thread, sender, name, text, reply_to, sent_at FROM transcript
              WHERE agent = ?1 AND room = ?2 AND (thread IS ?3 OR event_id = ?3) AND text IS NOT NULL
@@ -178,9 +170,7 @@ impl Store {
 }
 
 fn read(row: &SqliteRow) -> Result<Line, StoreError> {
-    let event = |column| {
-        row.get::<Option<String>, _>(column).map(OwnedEventId::try_from).transpose().map_err(invalid)
-    };
+    let event = |column| row.get::<Option<String>, _>(column).map(OwnedEventId::try_from).transpose().map_err(invalid);
     let sent_at = UInt::try_from(row.get::<i64, _>(7)).map_err(invalid)?;
     Ok(Line {
         handle: row.get(0),
@@ -227,8 +217,7 @@ mod tests {
         for (id, thread) in [("$root", None), ("$a", Some("$root")), ("$b", None), ("$c", Some("$root"))] {
             store.write_line(room, &line(id, thread, "@alice:example.org")).await.unwrap();
         }
-        let ids =
-            |lines: Vec<Line>| lines.iter().map(|one| one.line.event_id.to_string()).collect::<Vec<_>>();
+        let ids = |lines: Vec<Line>| lines.iter().map(|one| one.line.event_id.to_string()).collect::<Vec<_>>();
         assert_eq!(ids(store.lines(room, Some(event_id!("$root")), 9).await.unwrap()), ["$root", "$a", "$c"]);
         assert_eq!(ids(store.lines(room, None, 9).await.unwrap()), ["$root", "$b"]);
         assert_eq!(ids(store.lines(room, None, 1).await.unwrap()), ["$b"]);

@@ -44,10 +44,8 @@ impl Incoming {
     }
 
     fn new(sender: &str, room: &str, event_type: &'static str, content: Value) -> Self {
-        let signed = Protection::Encrypted {
-            device: Some(owned_device_id!("DEVICE")),
-            standing: Standing::CrossSigned,
-        };
+        let signed =
+            Protection::Encrypted { device: Some(owned_device_id!("DEVICE")), standing: Standing::CrossSigned };
         let protection = if room == PLAIN { Protection::Clear } else { signed };
         let (room, sender) = (room.to_owned(), sender.to_owned());
         Self { room, sender, event_type, content, protection, age: Duration::ZERO }

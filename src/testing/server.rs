@@ -30,6 +30,8 @@ pub(crate) enum Answer {
     Fail,
     /// Says no (403).
     Refuse,
+    /// Says nothing.
+    Hang,
 }
 
 /// An event that the server has taken.
@@ -51,12 +53,30 @@ pub(crate) struct Server {
 #[derive(Default)]
 struct State {
     brought: usize,
+    bucket: Option<Bucket>,
     answers: VecDeque<Answer>,
     attempts: Vec<(OwnedTransactionId, Answer)>,
     taken: BTreeMap<OwnedTransactionId, OwnedEventId>,
     sent: Vec<Sent>,
     typing: BTreeMap<OwnedRoomId, Instant>,
     events: BTreeMap<OwnedEventId, Event>,
+}
+
+struct Bucket {
+    tokens: f64,
+    filled_at: Instant,
+}
+
+impl Bucket {
+    fn take(&mut self) -> Answer {
+        self.tokens = (self.tokens + self.filled_at.elapsed().as_secs_f64() / 5.0).min(10.0);
+        self.filled_at = Instant::now();
+        if self.tokens < 1.0 {
+            return Answer::Limit(5);
+        }
+        self.tokens -= 1.0;
+        Answer::Take
+    }
 }
 
 impl Server {
@@ -74,6 +94,11 @@ impl Server {
     /// Answers the next attempts so, in this order; further ones are taken.
     pub fn answer(&self, answers: impl IntoIterator<Item = Answer>) {
         self.state().answers.extend(answers);
+    }
+
+    /// Limits the account from now on as a homeserver does by default: ten events at once, then one in five seconds.
+    pub fn limit(&self) {
+        self.state().bucket = Some(Bucket { tokens: 10.0, filled_at: Instant::now() });
     }
 
     /// Has an event that is not brought and can be fetched.
@@ -140,19 +165,32 @@ impl Server {
 #[async_trait]
 impl Sender for Server {
     async fn send(&self, outgoing: &Outgoing) -> Result<OwnedEventId, SendError> {
+        match self.attempt(outgoing) {
+            Some(result) => result,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Server {
+    /// How an attempt at sending goes; None when it never ends.
+    fn attempt(&self, outgoing: &Outgoing) -> Option<Result<OwnedEventId, SendError>> {
         let Outgoing { room, txn, payload: Payload::Event { content, .. } } = outgoing else {
             panic!("nothing is redacted yet");
         };
         let mut state = self.state();
-        let answer = state.answers.pop_front().unwrap_or(Answer::Take);
+        let limited = state.bucket.as_mut().map_or(Answer::Take, Bucket::take);
+        let answer = state.answers.pop_front().unwrap_or(limited);
         state.attempts.push((txn.clone(), answer));
         match answer {
             Answer::Take | Answer::Lose => {}
             Answer::Limit(seconds) => {
-                return Err(SendError::RateLimited { retry_after: Some(Duration::from_secs(seconds)) });
+                let retry_after = Some(Duration::from_secs(seconds));
+                return Some(Err(SendError::RateLimited { retry_after }));
             }
-            Answer::Fail => return Err(SendError::Unavailable("502".into())),
-            Answer::Refuse => return Err(SendError::Refused("403".into())),
+            Answer::Fail => return Some(Err(SendError::Unavailable("502".into()))),
+            Answer::Refuse => return Some(Err(SendError::Refused("403".into()))),
+            Answer::Hang => return None,
         }
         // The same transaction id is the same event, as the specification has it.
         let id = match state.taken.get(txn) {
@@ -165,7 +203,8 @@ impl Sender for Server {
                 id
             }
         };
-        if answer == Answer::Lose { Err(SendError::Unavailable("connection reset".into())) } else { Ok(id) }
+        let lost = answer == Answer::Lose;
+        Some(if lost { Err(SendError::Unavailable("connection reset".into())) } else { Ok(id) })
     }
 }
 

@@ -19,8 +19,7 @@ fn written(message: &Message) -> String {
         Message::System(text) => format!("system: {text}"),
         Message::User(text) => format!("user: {text}"),
         Message::Assistant { text, calls } => {
-            let calls =
-                calls.iter().map(|call| format!("\n  {} calls {} {}", call.id, call.name, call.arguments));
+            let calls = calls.iter().map(|call| format!("\n  {} calls {} {}", call.id, call.name, call.arguments));
             std::iter::once(format!("assistant: {text}")).chain(calls).collect()
         }
         Message::ToolResult { id, name, text } => format!("{name}, {id}: {text}"),

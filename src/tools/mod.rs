@@ -91,9 +91,8 @@ impl Toolbox {
         })?;
         // Some endpoints send nothing at all for a call without arguments.
         let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
-        let arguments: Value = serde_json::from_str(text).map_err(|error| {
-            format!("the arguments are not valid JSON ({error}); call again with one JSON object")
-        })?;
+        let arguments: Value = serde_json::from_str(text)
+            .map_err(|error| format!("the arguments are not valid JSON ({error}); call again with one JSON object"))?;
         tool.check(&arguments)?;
         Ok((tool.as_ref(), arguments))
     }
@@ -104,8 +103,8 @@ impl Toolbox {
 /// # Errors
 /// The first thing that is wrong, and where.
 pub fn check_schema(schema: &Value, arguments: &Value) -> Result<(), String> {
-    let validator = jsonschema::validator_for(schema)
-        .map_err(|error| format!("the tool's own schema is broken: {error}"))?;
+    let validator =
+        jsonschema::validator_for(schema).map_err(|error| format!("the tool's own schema is broken: {error}"))?;
     validator.validate(arguments).map_err(|error| match error.instance_path().to_string() {
         path if path.is_empty() => format!("wrong arguments: {error}"),
         path => format!("wrong arguments at {path}: {error}"),

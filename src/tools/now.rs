@@ -89,9 +89,9 @@ fn find_zone(name: &str) -> Option<TimeZone> {
     if let Ok(zone) = db.get(&name) {
         return Some(zone);
     }
-    let city = db.available().find(|known| {
-        known.as_str().rsplit('/').next().is_some_and(|city| city.eq_ignore_ascii_case(&name))
-    })?;
+    let city = db
+        .available()
+        .find(|known| known.as_str().rsplit('/').next().is_some_and(|city| city.eq_ignore_ascii_case(&name)))?;
     db.get(city.as_str()).ok()
 }
 
@@ -116,10 +116,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_time_is_told_in_the_zone_asked_for_and_else_at_home() {
-        assert_eq!(
-            told("Asia/Tokyo".into()).await,
-            "In Asia/Tokyo it is 09:30 on Sunday, 29 March 2026 (+09:00)."
-        );
+        assert_eq!(told("Asia/Tokyo".into()).await, "In Asia/Tokyo it is 09:30 on Sunday, 29 March 2026 (+09:00).");
         for usual in [Value::Null, "".into(), " ".into()] {
             assert_eq!(told(usual).await, "In Europe/Paris it is 01:30 on Sunday, 29 March 2026 (+01:00).");
         }

@@ -62,10 +62,7 @@ impl Draft {
         if self.waiting_since.is_none() && !self.text().is_empty() {
             self.waiting_since = Some(now);
         }
-        if self.post.is_begun()
-            || first_sentence_ends(&self.text())
-            || self.due().is_some_and(|due| due <= now)
-        {
+        if self.post.is_begun() || first_sentence_ends(&self.text()) || self.due().is_some_and(|due| due <= now) {
             self.show();
         }
     }
@@ -151,8 +148,7 @@ impl Draft {
 
     fn parts(&self, text: &str) -> Vec<String> {
         let fits = |part: &str| {
-            sent_size(&self.event_text(part.to_owned(), Liveness::Live).content())
-                <= self.settings.max_event_bytes
+            sent_size(&self.event_text(part.to_owned(), Liveness::Live).content()) <= self.settings.max_event_bytes
         };
         split(text, fits)
     }

@@ -86,9 +86,8 @@ mod tests {
     #[test]
     fn the_same_call_is_hinted_at_twice_and_then_stopped_however_it_is_written() {
         let mut breaker = LoopBreaker::new(2);
-        let verdicts =
-            [r#"{"zone":"UTC"}"#, r#"{ "zone": "UTC" }"#, r#"{"zone":"UTC"}"#, r#"{"zone":"UTC"}"#]
-                .map(|arguments| breaker.call(&call(arguments), &output("12:00")));
+        let verdicts = [r#"{"zone":"UTC"}"#, r#"{ "zone": "UTC" }"#, r#"{"zone":"UTC"}"#, r#"{"zone":"UTC"}"#]
+            .map(|arguments| breaker.call(&call(arguments), &output("12:00")));
         assert_eq!(verdicts, [Verdict::New, Verdict::Hint, Verdict::Hint, Verdict::Stop]);
     }
 

@@ -143,21 +143,14 @@ impl TurnError {
     /// What people see: short, with what to do, and nothing of the inside.
     fn for_people(&self) -> &'static str {
         match self {
-            Self::Model(ModelError::RateLimited { .. }) => {
-                "⚠ My model is busy. Please try again in a few minutes."
-            }
+            Self::Model(ModelError::RateLimited { .. }) => "⚠ My model is busy. Please try again in a few minutes.",
             Self::Model(ModelError::Refused { .. } | ModelError::Endpoint(_)) => {
                 "⚠ My model refuses to work. My operator finds the reason in the log."
             }
-            Self::Model(ModelError::TooLong { .. }) => {
-                "⚠ That is too long for my model. Please ask in smaller parts."
-            }
+            Self::Model(ModelError::TooLong { .. }) => "⚠ That is too long for my model. Please ask in smaller parts.",
             Self::Model(ModelError::Timeout { .. }) => "⚠ My model did not answer in time. Please try again.",
             Self::Model(
-                ModelError::Unreachable(_)
-                | ModelError::Server { .. }
-                | ModelError::Cut
-                | ModelError::Malformed(_),
+                ModelError::Unreachable(_) | ModelError::Server { .. } | ModelError::Cut | ModelError::Malformed(_),
             ) => "⚠ My model can't be reached right now. Please try again later.",
             Self::Store(_) => "⚠ I can't read my notes right now. Please tell my operator.",
             Self::Empty => "⚠ My model answered with nothing. Please ask again, perhaps in other words.",

@@ -57,9 +57,7 @@ async fn two_rooms_are_answered_at_once() {
 
     alice.say(&room, "slowly").await;
     alice
-        .until(&room, setup.user(), "a draft", |messages| {
-            messages.last().filter(|one| one.is_live()).map(|_| ())
-        })
+        .until(&room, setup.user(), "a draft", |messages| messages.last().filter(|one| one.is_live()).map(|_| ()))
         .await;
     bob.say(&other, "quickly").await;
     assert_eq!(bob.answer(&other, setup.user(), 1).await.text(), "Quick.");

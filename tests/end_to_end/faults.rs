@@ -31,16 +31,8 @@ async fn faults_of_the_model_end_in_an_answer_or_a_clear_word() {
         ("500 once", vec![status(500), say("Up again.", 0)], "Up again."),
         ("cut once", vec![stream(StreamFault::Cut), say("Whole.", 0)], "Whole."),
         ("busy", vec![status(429), status(429)], "⚠ My model is busy. Please try again in a few minutes."),
-        (
-            "down",
-            vec![status(500), status(502)],
-            "⚠ My model can't be reached right now. Please try again later.",
-        ),
-        (
-            "wrong key",
-            vec![status(401)],
-            "⚠ My model refuses to work. My operator finds the reason in the log.",
-        ),
+        ("down", vec![status(500), status(502)], "⚠ My model can't be reached right now. Please try again later."),
+        ("wrong key", vec![status(401)], "⚠ My model refuses to work. My operator finds the reason in the log."),
         (
             "silent",
             vec![stream(StreamFault::Silence), stream(StreamFault::Silence)],

@@ -8,8 +8,7 @@ use crate::support::{AgentSetup, Homeserver, ModelServer, Person, say};
 async fn a_strangers_invite_is_declined_and_an_allowed_persons_accepted_also_when_it_waited() {
     let homeserver = Homeserver::relaxed();
     let model = ModelServer::start([say("Hello.", 0)]).await;
-    let (alice, mallory) =
-        (Person::new(&homeserver, "alice").await, Person::new(&homeserver, "mallory").await);
+    let (alice, mallory) = (Person::new(&homeserver, "alice").await, Person::new(&homeserver, "mallory").await);
     let mut setup = AgentSetup::new(&homeserver, &model).await;
     setup.set("ACCESS_ALLOW", alice.user.as_str());
     let agent = setup.user();

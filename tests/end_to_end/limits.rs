@@ -14,15 +14,11 @@ async fn an_answer_streamed_for_a_minute_arrives_whole_under_default_rate_limits
 
     alice.say(&room, "Count, please.").await;
     alice
-        .until(&room, setup.user(), "the draft", |messages| {
-            messages.last().filter(|one| one.is_live()).map(|_| ())
-        })
+        .until(&room, setup.user(), "the draft", |messages| messages.last().filter(|one| one.is_live()).map(|_| ()))
         .await;
     // The answer takes a minute, and each wait has an end of its own.
     for part in ["word100", "word200"] {
-        alice
-            .until(&room, setup.user(), part, |messages| messages.last()?.text().contains(part).then_some(()))
-            .await;
+        alice.until(&room, setup.user(), part, |messages| messages.last()?.text().contains(part).then_some(())).await;
     }
     let whole = alice.answer(&room, setup.user(), 1).await;
     assert_eq!(whole.text(), answer.trim());

@@ -16,9 +16,7 @@ async fn an_edit_of_the_question_starts_the_answer_over_and_later_only_changes_t
 
     let question = alice.say(&room, "wrong question").await;
     alice
-        .until(&room, setup.user(), "a draft", |messages| {
-            messages.last().filter(|one| one.is_live()).map(|_| ())
-        })
+        .until(&room, setup.user(), "a draft", |messages| messages.last().filter(|one| one.is_live()).map(|_| ()))
         .await;
     alice.edit(&room, &question, "right question").await;
     assert_eq!(alice.answer(&room, setup.user(), 1).await.text(), "Right.");
@@ -45,9 +43,7 @@ async fn more_words_during_a_turn_are_never_lost() {
 
     alice.say(&room, "first").await;
     alice
-        .until(&room, setup.user(), "a draft", |messages| {
-            messages.last().filter(|one| one.is_live()).map(|_| ())
-        })
+        .until(&room, setup.user(), "a draft", |messages| messages.last().filter(|one| one.is_live()).map(|_| ()))
         .await;
     alice.say(&room, "second").await;
     assert_eq!(alice.answer(&room, setup.user(), 1).await.text(), long.trim());

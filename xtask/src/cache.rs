@@ -29,8 +29,7 @@ impl Cache {
     pub fn open() -> Result<Self> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let (root, target) = locate(variable("WAYBREAD_CACHE_DIR"), variable("CARGO_TARGET_DIR"));
-        fs::create_dir_all(&root)
-            .with_context(|| format!("can't make the cache folder {}", root.display()))?;
+        fs::create_dir_all(&root).with_context(|| format!("can't make the cache folder {}", root.display()))?;
         Ok(Self { root, target })
     }
 

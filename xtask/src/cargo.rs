@@ -43,8 +43,7 @@ pub fn build_programs(cache: &Cache) -> Result<Programs> {
     let messages = cache.root().join("build.jsonl");
     // The whole workspace, so that dependencies have the features here that they have in the tests, and
     // are not built twice.
-    let build =
-        command(cache, ["build", "--workspace", "--bins", "--message-format=json-render-diagnostics"]);
+    let build = command(cache, ["build", "--workspace", "--bins", "--message-format=json-render-diagnostics"]);
     process::run("cargo build", &build, Output::Capture(&messages))?;
     let messages = fs::read_to_string(&messages)?;
     let program = |name| executable(&messages, name).with_context(|| format!("cargo built no \"{name}\""));

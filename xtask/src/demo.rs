@@ -125,12 +125,7 @@ fn start_homeserver<'a>(synapse: &'a Synapse, folder: &Folder) -> Result<Homeser
     step.finish(start())
 }
 
-fn start_agent(
-    programs: &Programs,
-    folder: &Folder,
-    homeserver: &Homeserver<'_>,
-    model: &Model,
-) -> Result<Process> {
+fn start_agent(programs: &Programs, folder: &Folder, homeserver: &Homeserver<'_>, model: &Model) -> Result<Process> {
     let log = folder.path("agent.log");
     process::clear_log(&log)?;
     let mut command = Command::new(&programs.bot);

@@ -114,11 +114,7 @@ impl Homeserver<'_> {
     /// Makes an ordinary account, if there is none, with the password in this file.
     pub fn ensure_user(&self, name: &str, password_file: &Path) -> Result<()> {
         secret::in_file(password_file)?;
-        process::run(
-            "register_new_matrix_user",
-            &self.registration(name, password_file),
-            Output::Log(&self.log),
-        )
+        process::run("register_new_matrix_user", &self.registration(name, password_file), Output::Log(&self.log))
     }
 
     fn registration(&self, name: &str, password_file: &Path) -> Command {

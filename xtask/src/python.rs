@@ -44,11 +44,7 @@ impl Python {
             }
         }
         let found = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
-        bail!(
-            "Python {}.{} or newer with venv is needed (found: {found}). {HOW_TO_INSTALL}",
-            OLDEST.0,
-            OLDEST.1
-        )
+        bail!("Python {}.{} or newer with venv is needed (found: {found}). {HOW_TO_INSTALL}", OLDEST.0, OLDEST.1)
     }
 
     /// The virtual environment `name`, which is good when it has `module`. `install` fills a new one.
@@ -105,12 +101,7 @@ impl Venv {
     }
 
     /// Runs pip within a time limit.
-    pub fn pip<const N: usize>(
-        &self,
-        arguments: [&str; N],
-        limit: Option<Duration>,
-        tick: impl FnMut(),
-    ) -> Result<()> {
+    pub fn pip<const N: usize>(&self, arguments: [&str; N], limit: Option<Duration>, tick: impl FnMut()) -> Result<()> {
         let mut command = self.module("pip");
         command.args(arguments).args(["--disable-pip-version-check", "--no-input", "--progress-bar", "off"]);
         let name = format!("pip {}", arguments.first().unwrap_or(&""));

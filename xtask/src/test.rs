@@ -32,8 +32,7 @@ pub fn run(arguments: &[OsString]) -> Result<ExitCode> {
     // pip waits for the network while clippy needs the cores.
     let synapse = thread::scope(|scope| {
         let install = scope.spawn(|| Synapse::install(&cache, &python, Step::begin_in_lines));
-        let clippy =
-            cargo::command(&cache, ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
+        let clippy = cargo::command(&cache, ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
         step("clippy", &clippy)?;
         install.join().map_err(|_| anyhow!("the installation of Synapse broke off"))?
     })?;

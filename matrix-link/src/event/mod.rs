@@ -209,9 +209,6 @@ mod tests {
                 .filter(|standing: &Standing| standing.meets(trust))
                 .count()
         };
-        assert_eq!(
-            [accepted(Trust::Any), accepted(Trust::CrossSigned), accepted(Trust::Verified)],
-            [3, 2, 1]
-        );
+        assert_eq!([accepted(Trust::Any), accepted(Trust::CrossSigned), accepted(Trust::Verified)], [3, 2, 1]);
     }
 }

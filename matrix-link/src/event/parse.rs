@@ -189,10 +189,8 @@ mod tests {
     #[test]
     fn a_reply_in_a_thread_is_a_reply_and_a_fall_back_is_none() {
         let of = |falling_back: bool| {
-            let message = text(
-                json!({"msgtype": "m.text", "body": "x", "m.relates_to": {"rel_type": "m.thread",
-                "event_id": "$root", "is_falling_back": falling_back, "m.in_reply_to": {"event_id": "$last"}}}),
-            );
+            let message = text(json!({"msgtype": "m.text", "body": "x", "m.relates_to": {"rel_type": "m.thread",
+                "event_id": "$root", "is_falling_back": falling_back, "m.in_reply_to": {"event_id": "$last"}}}));
             (message.thread, message.reply_to)
         };
         assert_eq!(of(true), (Some(owned_event_id!("$root")), None));
@@ -202,8 +200,7 @@ mod tests {
     #[test]
     fn the_quote_of_an_old_client_is_taken_off_a_reply_only() {
         let body = "> <@bob:example.org> first\n> second\n\nmy words\n> mine too";
-        let reply =
-            json!({"msgtype": "m.text", "body": body, "m.relates_to": {"m.in_reply_to": {"event_id": "$b"}}});
+        let reply = json!({"msgtype": "m.text", "body": body, "m.relates_to": {"m.in_reply_to": {"event_id": "$b"}}});
         assert_eq!(text(reply).body, "my words\n> mine too");
         assert_eq!(text(json!({"msgtype": "m.text", "body": body})).body, body);
     }
@@ -225,10 +222,7 @@ mod tests {
             EventKind::Reaction { target: owned_event_id!("$e"), key: "🛑".into() }
         );
         assert_eq!(parsed("m.room.encrypted", json!({})), EventKind::Undecryptable);
-        assert_eq!(
-            parsed("m.room.member", json!({})),
-            EventKind::Other { event_type: "m.room.member".into() }
-        );
+        assert_eq!(parsed("m.room.member", json!({})), EventKind::Other { event_type: "m.room.member".into() });
     }
 
     #[test]

@@ -4,8 +4,7 @@ use super::Shared;
 
 pub(super) fn answer(shared: &Shared) -> String {
     let tools: Vec<_> = shared.tools.offer().into_iter().map(|tool| format!("`{}`", tool.name)).collect();
-    let tools =
-        if tools.is_empty() { String::new() } else { format!("\n\nTools I can use: {}.", tools.join(", ")) };
+    let tools = if tools.is_empty() { String::new() } else { format!("\n\nTools I can use: {}.", tools.join(", ")) };
     format!(
         "In a direct room, just write to me. Elsewhere mention me, reply to me, or write in a thread that I am in.\n\n\
          - `stop`, `!stop` or a 🛑 on my answer ends what I am doing\n\

@@ -24,8 +24,7 @@ impl<'a> Command<'a> {
     /// The command in a line; None when it is ordinary text ("!" alone, "!!", "! no").
     pub(super) fn parse(line: &'a str) -> Option<Self> {
         let line = line.trim();
-        let (name, rest) =
-            line.strip_prefix('!')?.split_once(char::is_whitespace).unwrap_or((&line[1..], ""));
+        let (name, rest) = line.strip_prefix('!')?.split_once(char::is_whitespace).unwrap_or((&line[1..], ""));
         if !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
             return None;
         }

@@ -22,8 +22,7 @@ async fn choose(name: Option<&str>, shared: &Shared, key: &Key) -> Result<String
             .models
             .iter()
             .map(|one| {
-                let mark =
-                    if here.is_some_and(|here| here.name == one.name) { " (answers here)" } else { "" };
+                let mark = if here.is_some_and(|here| here.name == one.name) { " (answers here)" } else { "" };
                 format!("- `{}`{mark}", one.name)
             })
             .collect();

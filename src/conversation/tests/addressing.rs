@@ -132,10 +132,7 @@ async fn a_reply_to_an_answer_that_is_not_remembered_is_for_the_agent() {
     house.receive(Incoming::message(ALICE, GROUP, "Are you sure?").reply_to(&target)).await;
     house.quiet().await;
     let shown = house.shown(0);
-    assert!(
-        shown.contains("assistant: It is 4.\n\nuser: [2] alice (reply to you): Are you sure?\n"),
-        "{shown}"
-    );
+    assert!(shown.contains("assistant: It is 4.\n\nuser: [2] alice (reply to you): Are you sure?\n"), "{shown}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -29,8 +29,7 @@ async fn a_model_is_chosen_for_one_room() {
     house.ask(ALICE, DIRECT, "And now?").await;
     insta::assert_snapshot!("choosing_a_model", house.room(DIRECT).join("\n---\n"));
     assert!(
-        crate::testing::shown(&small.requests()[0])
-            .contains("assistant: I am large.\n\nuser: [3] alice: And now?\n")
+        crate::testing::shown(&small.requests()[0]).contains("assistant: I am large.\n\nuser: [3] alice: And now?\n")
     );
     house.ask(ALICE, "!direct-too:example.org", "Who are you?").await;
     assert_eq!(house.room("!direct-too:example.org"), ["Large again."]);

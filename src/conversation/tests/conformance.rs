@@ -122,12 +122,8 @@ fn incoming(happening: &Happening, ids: &HashMap<&str, OwnedEventId>, house: &Ho
     };
     let mut incoming = match happening {
         Happening { say: Some(text), .. } => Incoming::message(&from, &room, text),
-        Happening { edit: Some(text), of: Some(target), .. } => {
-            Incoming::edit(&from, &room, &id(target), text)
-        }
-        Happening { react: Some(key), to: Some(target), .. } => {
-            Incoming::reaction(&from, &room, &id(target), key)
-        }
+        Happening { edit: Some(text), of: Some(target), .. } => Incoming::edit(&from, &room, &id(target), text),
+        Happening { react: Some(key), to: Some(target), .. } => Incoming::reaction(&from, &room, &id(target), key),
         Happening { redact: Some(target), .. } => Incoming::redaction(&from, &room, &id(target)),
         _ => panic!("an event without say, edit, react or redact"),
     };

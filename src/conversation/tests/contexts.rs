@@ -25,11 +25,8 @@ async fn two_rooms_at_once_have_contexts_of_their_own() {
     assert_eq!(house.room(BOBS), ["Blue it is.", "You like blue."]);
     for request in 0..4 {
         let shown = house.shown(request);
-        let (own, others) = if request % 2 == 0 {
-            (["red", "alice"], ["lue", "bob"])
-        } else {
-            (["blue", "bob"], ["ed", "alice"])
-        };
+        let (own, others) =
+            if request % 2 == 0 { (["red", "alice"], ["lue", "bob"]) } else { (["blue", "bob"], ["ed", "alice"]) };
         let lines: String = shown.lines().skip_while(|line| !line.starts_with("user: ")).collect();
         assert!(own.iter().all(|word| lines.contains(word)), "{request}: {lines}");
         assert!(!others.iter().any(|word| lines.contains(word)), "{request}: {lines}");
@@ -38,14 +35,12 @@ async fn two_rooms_at_once_have_contexts_of_their_own() {
 
 #[tokio::test(start_paused = true)]
 async fn two_people_in_one_room_are_told_apart_and_each_is_answered() {
-    let house =
-        House::new(json!({"steps": [{"say": "Red."}, {"say": "Blue."}, {"say": "Alice likes red."}]})).await;
+    let house = House::new(json!({"steps": [{"say": "Red."}, {"say": "Blue."}, {"say": "Alice likes red."}]})).await;
     for (sender, text) in [(ALICE, "I like red."), (BOB, "I like blue."), (BOB, "What does alice like?")] {
         house.receive(Incoming::message(sender, GROUP, text).mention()).await;
         house.quiet().await;
     }
-    let mentions: Vec<_> =
-        house.server.contents().iter().map(|content| content["m.mentions"].clone()).collect();
+    let mentions: Vec<_> = house.server.contents().iter().map(|content| content["m.mentions"].clone()).collect();
     assert_eq!(mentions, [ALICE, BOB, BOB].map(|user| json!({ "user_ids": [user] })));
     insta::assert_snapshot!("shown_of_two_people", house.shown(2));
 }

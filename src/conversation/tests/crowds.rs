@@ -64,8 +64,5 @@ async fn many_events_in_one_batch_are_taken_in_order() {
     house.quiet().await;
     assert_eq!(house.room(GROUP), ["All of them."]);
     let shown = house.shown(0);
-    assert!(
-        shown.contains("[300] bob:\n<<data TAG>>\nLine 300.\n<<end TAG>>\n[301] alice: How many?\n"),
-        "{shown}"
-    );
+    assert!(shown.contains("[300] bob:\n<<data TAG>>\nLine 300.\n<<end TAG>>\n[301] alice: How many?\n"), "{shown}");
 }

@@ -170,12 +170,7 @@ fn unclosed(json: &str, finish: Finish) -> Option<Map<String, Value>> {
     if finish == Finish::Stop { parse(&format!("{json}}}")) } else { None }
 }
 
-fn call(
-    name: &str,
-    fields: Option<Map<String, Value>>,
-    written: &str,
-    args_is_an_argument: &[String],
-) -> Last {
+fn call(name: &str, fields: Option<Map<String, Value>>, written: &str, args_is_an_argument: &[String]) -> Last {
     let arguments = match fields {
         None => written.trim().to_owned(),
         Some(mut fields) => {
@@ -245,9 +240,7 @@ mod tests {
 
     #[test]
     fn an_answer_without_an_action_is_a_reply_as_it_stands() {
-        for answer in
-            ["Hello", " Hello\n", "fn main() { x(); }", r#"{"a":1}"#, r#"{"do":5}"#, "{\"a\":", "{{{"]
-        {
+        for answer in ["Hello", " Hello\n", "fn main() { x(); }", r#"{"a":1}"#, r#"{"do":5}"#, "{\"a\":", "{{{"] {
             assert_eq!(stopped(answer), plain(answer), "{answer}");
         }
         assert_eq!(stopped(""), replied(""));

@@ -143,11 +143,7 @@ fn actions(tools: &[ToolSpec]) -> String {
         // Writing to a String can't fail.
         let _ = writeln!(text, "- {}: {}", usage(tool), tool.description.trim());
     }
-    let _ = writeln!(
-        text,
-        "- {}: Answers. Use it for everything that needs no other action.",
-        reply("your answer")
-    );
+    let _ = writeln!(text, "- {}: Answers. Use it for everything that needs no other action.", reply("your answer"));
     text.push_str("After an action you are shown its result; then take the next step.\n\nExamples:\n");
     // Measured with a small model: with the call first it calls a tool when it should more often, and with a plain
     // question at the end it calls none when it should not.
@@ -242,10 +238,7 @@ mod tests {
             }),
             example: None,
         };
-        assert_eq!(
-            usage(&tool),
-            r#"{"do":"light","color":"red"|"blue" (its color),"level"?:integer,"other"?:value}"#
-        );
+        assert_eq!(usage(&tool), r#"{"do":"light","color":"red"|"blue" (its color),"level"?:integer,"other"?:value}"#);
     }
 
     #[test]
@@ -264,8 +257,7 @@ mod tests {
         let request = testing::conversation();
         let all = as_text(&messages(&request));
         for count in [1, 2, 3, 4, 7] {
-            let shorter =
-                Request { messages: request.messages[..count].to_vec(), tools: request.tools.clone() };
+            let shorter = Request { messages: request.messages[..count].to_vec(), tools: request.tools.clone() };
             assert!(all.starts_with(&as_text(&messages(&shorter))), "{count}");
         }
     }

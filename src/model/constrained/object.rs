@@ -258,12 +258,7 @@ mod tests {
         let cases = [
             ("{}", None, "", Read::End),
             (r#" { "do" : "reply" , "text" : "a" } "#.trim(), Some("reply"), "a", Read::End),
-            (
-                r#"{"a":{"do":"x","text":"}]"},"b":[1,"\"]"],"do":"y","c":-1.5e3,"d":null}"#,
-                Some("y"),
-                "",
-                Read::End,
-            ),
+            (r#"{"a":{"do":"x","text":"}]"},"b":[1,"\"]"],"do":"y","c":-1.5e3,"d":null}"#, Some("y"), "", Read::End),
             (r#"{"c":true,"text":"a\n\"\\\/\té"}"#, None, "a\n\"\\/\té", Read::End),
             (r#"{"do":"rep"#, None, "", Read::More),
             (r#"{"do":1"#, None, "", Read::Broken),

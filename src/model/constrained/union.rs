@@ -12,17 +12,8 @@ use crate::model::{ResponseFormat, ToolSpec};
 /// References inside a tool's schema are followed so deep; what lies below is left open.
 const MAX_DEPTH: usize = 8;
 /// What a tool's schema may say at its top for its arguments to stand beside `do`.
-const FLAT_KEYS: [&str; 9] = [
-    "type",
-    "properties",
-    "required",
-    "additionalProperties",
-    "title",
-    "description",
-    "examples",
-    "$schema",
-    "$defs",
-];
+const FLAT_KEYS: [&str; 9] =
+    ["type", "properties", "required", "additionalProperties", "title", "description", "examples", "$schema", "$defs"];
 
 /// `response_format` of a request.
 #[derive(Debug)]
@@ -64,10 +55,7 @@ impl Serialize for Forced<'_> {
             }
             Spelling::JsonSchema => {
                 map.serialize_field("type", "json_schema")?;
-                map.serialize_field(
-                    "json_schema",
-                    &Named { name: "step", strict: true, schema: &self.union },
-                )?;
+                map.serialize_field("json_schema", &Named { name: "step", strict: true, schema: &self.union })?;
             }
         }
         map.end()
@@ -117,12 +105,7 @@ impl<'a> Branch<'a> {
         Self {
             name: &tool.name,
             properties: schema["properties"].as_object().cloned().unwrap_or_default(),
-            required: tool.parameters["required"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .collect(),
+            required: tool.parameters["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect(),
         }
     }
 }
@@ -215,9 +198,7 @@ mod tests {
     #[test]
     fn the_schema_is_spelled_in_both_ways() {
         let spell = |format| serde_json::to_string(&Forced::new(format, &[]).unwrap()).unwrap();
-        insta::assert_snapshot!(
-            [spell(ResponseFormat::JsonSchema), spell(ResponseFormat::JsonObject)].join("\n")
-        );
+        insta::assert_snapshot!([spell(ResponseFormat::JsonSchema), spell(ResponseFormat::JsonObject)].join("\n"));
         assert!(Forced::new(ResponseFormat::Free, &[]).is_none());
     }
 

@@ -18,12 +18,9 @@ async fn question_and_answer_stand_in_the_transcript() {
     let house = House::new(json!({"steps": [{"say": "It is **4**."}]})).await;
     let question = house.ask(ALICE, DIRECT, "What is 2+2?").await;
     let lines = at_once(house.store.lines(DIRECT.try_into().unwrap(), None, 10)).await.unwrap();
-    let lines: Vec<_> = lines
-        .iter()
-        .map(|one| (one.handle, &*one.line.name, one.line.event_id.as_str(), &*one.line.text))
-        .collect();
-    let expected =
-        [(1, "alice", question.as_str(), "What is 2+2?"), (2, "Waybread", "$sent1", "It is **4**.")];
+    let lines: Vec<_> =
+        lines.iter().map(|one| (one.handle, &*one.line.name, one.line.event_id.as_str(), &*one.line.text)).collect();
+    let expected = [(1, "alice", question.as_str(), "What is 2+2?"), (2, "Waybread", "$sent1", "It is **4**.")];
     assert_eq!(lines, expected);
 }
 
@@ -43,11 +40,7 @@ async fn a_model_that_chooses_to_say_nothing_sends_nothing() {
     assert_eq!(house.server.attempts(), []);
     house.ask(ALICE, DIRECT, "Are you there?").await;
     assert_eq!(house.room(DIRECT), ["Yes."]);
-    assert!(
-        house.shown(1).contains("user: [1] alice: hm\n[2] alice: Are you there?\n"),
-        "{}",
-        house.shown(1)
-    );
+    assert!(house.shown(1).contains("user: [1] alice: hm\n[2] alice: Are you there?\n"), "{}", house.shown(1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -87,12 +80,7 @@ async fn a_long_answer_is_split_where_its_markdown_allows_and_comes_in_order() {
     assert!(room.iter().all(|part| part.matches("```").count() % 2 == 0), "{room:#?}");
     assert_eq!([&*room[0], &*room[room.len() - 1]], ["Here it is.", "That is all."]);
     let lines = |parts: &[String]| -> Vec<String> {
-        parts
-            .iter()
-            .flat_map(|part| part.lines())
-            .filter(|line| line.contains("line_"))
-            .map(str::to_owned)
-            .collect()
+        parts.iter().flat_map(|part| part.lines()).filter(|line| line.contains("line_")).map(str::to_owned).collect()
     };
     assert_eq!(lines(&room), code);
 

@@ -18,10 +18,7 @@ async fn after(steps: &[Value]) -> Vec<String> {
     house.ask(ALICE, DIRECT, "And now?").await;
     assert_eq!(house.room(DIRECT).last().unwrap(), "I am here.");
     let shown = house.shown(count - 1);
-    assert!(
-        shown.contains("alice: Hello?") && shown.contains("alice: And now?") && !shown.contains('⚠'),
-        "{shown}"
-    );
+    assert!(shown.contains("alice: Hello?") && shown.contains("alice: And now?") && !shown.contains('⚠'), "{shown}");
     room
 }
 
@@ -31,9 +28,7 @@ fn status(status: u16) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_fault_that_passes_is_not_seen_in_the_room() {
-    for fault in
-        [status(429), status(500), json!({"fail": "cut"}), json!({"say": "Half an answer.", "fail": "cut"})]
-    {
+    for fault in [status(429), status(500), json!({"fail": "cut"}), json!({"say": "Half an answer.", "fail": "cut"})] {
         let room = after(&[fault.clone(), fault.clone(), json!({"say": "A whole answer."})]).await;
         assert_eq!(room, ["A whole answer."], "{fault}");
     }
@@ -61,8 +56,7 @@ async fn what_was_said_before_a_fault_that_stays_remains_with_the_word_behind_it
 #[tokio::test(start_paused = true)]
 async fn a_fault_in_a_later_step_keeps_the_earlier_ones() {
     let first = json!({"say": "I look.", "calls": [{"name": "now"}]});
-    let room =
-        after(&[first, json!({"say": "It is ha", "fail": "cut"}), json!({"say": "It is half past."})]).await;
+    let room = after(&[first, json!({"say": "It is ha", "fail": "cut"}), json!({"say": "It is half past."})]).await;
     assert_eq!(room, ["I look.\n\nIt is half past."]);
 }
 
@@ -82,8 +76,7 @@ async fn an_endless_model_is_ended_by_the_turns_time() {
 #[tokio::test(start_paused = true)]
 async fn a_waiting_turn_types_until_its_model_answers() {
     let house =
-        House::new(json!({"steps": [{"fail": {"status": 429, "retry_after_ms": 25_000}}, {"say": "Now."}]}))
-            .await;
+        House::new(json!({"steps": [{"fail": {"status": 429, "retry_after_ms": 25_000}}, {"say": "Now."}]})).await;
     house.say(ALICE, DIRECT, "Hello?").await;
     house.pass(Duration::from_secs(24)).await;
     assert!(house.server.anybody_types() && house.server.sent().is_empty());
@@ -97,8 +90,5 @@ async fn rooms_do_not_suffer_from_each_others_faults() {
     let house = House::new(json!({"steps": [{"fail": "silence"}, {"say": "I am here."}]})).await;
     house.say(ALICE, DIRECT, "Hello?").await;
     house.say(ALICE, "!direct-too:example.org", "Hello?").await;
-    assert_eq!(
-        [house.room(DIRECT), house.room("!direct-too:example.org")],
-        [vec![], vec!["I am here.".to_owned()]]
-    );
+    assert_eq!([house.room(DIRECT), house.room("!direct-too:example.org")], [vec![], vec!["I am here.".to_owned()]]);
 }

@@ -88,6 +88,21 @@ async fn an_edit_of_the_prompt_while_the_model_writes_starts_over_with_the_new_t
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_draft_that_an_edit_of_the_prompt_leaves_without_an_answer_is_brought_to_an_end() {
+    let house = House::new(json!({"steps": [
+        {"say": "Paris is lovely. And", "fail": "silence"},
+        {"say": "[no reply]"},
+    ]}))
+    .await;
+    let question = house.say(ALICE, DIRECT, "Tell me of Paris.").await;
+    house.pass(Duration::from_secs(2)).await;
+    house.receive(Incoming::edit(ALICE, DIRECT, &question, "Never mind.")).await;
+    house.quiet().await;
+    assert_eq!(house.room(DIRECT), ["⚠ My model answered with nothing. Please ask again, perhaps in other words."]);
+    assert!(house.shown(1).contains("user: [1] alice: Never mind.\n"), "{}", house.shown(1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_edit_of_the_prompt_while_a_tool_runs_is_seen_at_the_next_step() {
     let house = House::new(json!({"steps": [pause("", 5), {"say": "Rome is lovely."}]})).await;
     let question = house.say(ALICE, DIRECT, "Tell me of Paris.").await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::testing::{ALICE, BOB, DIRECT, GROUP, House, Incoming, STRANGER};
+use crate::testing::{ALICE, Answer, BOB, DIRECT, GROUP, House, Incoming, STRANGER};
 
 /// Ways to stop the turn on alice's question in the direct room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +96,17 @@ async fn a_stop_with_nothing_running_says_so() {
     house.say(ALICE, DIRECT, "stop").await;
     assert_eq!(house.room(DIRECT), ["notice: Nothing is running here."; 2]);
     assert_eq!(house.requests(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_word_that_cannot_be_delivered_holds_up_no_turn() {
+    let house = House::new(json!({"steps": [{"say": "Here."}]})).await;
+    house.server.answer([Answer::Fail; 4]);
+    house.say(ALICE, DIRECT, "!stop").await;
+    house.say(ALICE, DIRECT, "Are you there?").await;
+    assert_eq!(house.requests(), 1);
+    house.quiet().await;
+    assert_eq!(house.room(DIRECT), ["notice: Nothing is running here.", "Here."]);
 }
 
 #[tokio::test(start_paused = true)]

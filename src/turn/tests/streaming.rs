@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::testing::{ALICE, DIRECT, GROUP, House, Incoming, Sent};
+use crate::testing::{ALICE, Answer, DIRECT, GROUP, House, Incoming, Sent};
 
 fn is_live(sent: &Sent) -> bool {
     sent.content.get("org.matrix.msc4357.live").is_some()
@@ -20,8 +20,7 @@ fn times(house: &House) -> Vec<f64> {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_posted_before_a_first_sentence() {
-    let house =
-        House::new(json!({"steps": [{"say": "It is so. And then it goes on.", "word_ms": 200}]})).await;
+    let house = House::new(json!({"steps": [{"say": "It is so. And then it goes on.", "word_ms": 200}]})).await;
     house.say(ALICE, DIRECT, "Well?").await;
     house.pass(Duration::from_millis(750)).await;
     assert_eq!(house.room(DIRECT), [""; 0]);
@@ -34,10 +33,9 @@ async fn nothing_is_posted_before_a_first_sentence() {
 
 #[tokio::test(start_paused = true)]
 async fn text_without_a_sentence_is_posted_after_a_second_and_a_half() {
-    let house = House::new(
-        json!({"steps": [{"say": "one two three four five six seven eight nine ten", "word_ms": 200}]}),
-    )
-    .await;
+    let house =
+        House::new(json!({"steps": [{"say": "one two three four five six seven eight nine ten", "word_ms": 200}]}))
+            .await;
     house.say(ALICE, DIRECT, "Count.").await;
     house.until("something stands there", |house| !house.server.sent().is_empty()).await;
     // The first word comes after 0.2 s.
@@ -64,11 +62,12 @@ async fn edits_are_paced_and_merged_and_only_the_last_is_not_live() {
     assert_eq!(sent.iter().map(is_live).collect::<Vec<_>>(), [true, true, true, true, false]);
     // The sixth word shows that the first sentence has ended; then an edit every 2.5 s, and at the end the last.
     assert_eq!(times(&house), [0.6, 3.1, 5.6, 8.1, 10.0]);
+    assert!(sent.iter().all(|sent| sent.content.get("m.mentions").is_some()));
     insta::assert_json_snapshot!(
         "the_first_event_an_edit_and_the_last_one",
         [&sent[0].content, &sent[1].content, &shortened(&sent[4].content),]
     );
-    assert_eq!(house.room(GROUP), [answer.clone()]);
+    assert_eq!(house.room(GROUP), std::slice::from_ref(&answer));
     house.receive(Incoming::message(ALICE, GROUP, "Is that all?").mention()).await;
     house.quiet().await;
     assert!(house.shown(1).contains(&format!("assistant: {answer}\n")), "{}", house.shown(1));
@@ -91,11 +90,19 @@ async fn a_draft_has_forty_edits_at_most_and_its_last_word_all_the_same() {
 #[tokio::test(start_paused = true)]
 async fn a_minute_long_answer_stays_within_the_homeservers_default_budget() {
     let answer = sentences(120);
-    let house = House::new(json!({"steps": [{"say": answer, "word_ms": 100}]})).await;
-    house.ask(ALICE, DIRECT, "Tell me all.").await;
-    let finals = house.server.sent().iter().filter(|sent| !is_live(sent)).count();
-    assert_eq!(finals, 1);
-    assert_eq!(house.room(DIRECT), [answer]);
+    let house = House::new(json!({"steps": [], "otherwise": {"say": answer, "word_ms": 100}})).await;
+    house.server.limit();
+    for _ in 0..2 {
+        house.ask(ALICE, DIRECT, "Tell me all.").await;
+    }
+    assert_eq!(house.room(DIRECT), [answer.clone(), answer]);
+    let sent = house.server.sent();
+    assert_eq!(sent.iter().filter(|sent| !is_live(sent)).count(), 2);
+    // Edits go out all the while: in two minutes at a fifth of an event a second, and ten at once.
+    assert!((30..=34).contains(&sent.len()), "{}", sent.len());
+    let attempts = house.server.attempts();
+    let refused = attempts.iter().filter(|(_, answer)| matches!(answer, Answer::Limit(_))).count();
+    assert_eq!(refused, 1, "one edit tries whether the server allows more");
 }
 
 /// The content with its texts cut: they are compared elsewhere.

@@ -50,8 +50,7 @@ impl Homeserver {
         let mut mac = Hmac::<Sha1>::new_from_slice(secret.as_bytes()).unwrap();
         mac.update([nonce, &name, &password, "notadmin"].join("\0").as_bytes());
         let mac: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-        let body =
-            json!({"nonce": nonce, "username": name, "password": password, "admin": false, "mac": mac});
+        let body = json!({"nonce": nonce, "username": name, "password": password, "admin": false, "mac": mac});
         let made: Value = self.http.post(&url).json(&body).send().await.unwrap().json().await.unwrap();
         let text = |key: &str| made[key].as_str().unwrap_or_else(|| panic!("{made}")).to_owned();
         Account { user: text("user_id").try_into().unwrap(), password, token: text("access_token") }
@@ -61,8 +60,7 @@ impl Homeserver {
     pub async fn timeline(&self, room: &str, reader: &Account) -> Vec<Value> {
         let room = room.replace('!', "%21").replace(':', "%3A");
         let url = format!("{}/_matrix/client/v3/rooms/{room}/messages?dir=b&limit=500", self.url);
-        let answer: Value =
-            self.http.get(url).bearer_auth(&reader.token).send().await.unwrap().json().await.unwrap();
+        let answer: Value = self.http.get(url).bearer_auth(&reader.token).send().await.unwrap().json().await.unwrap();
         let mut events = answer["chunk"].as_array().unwrap_or_else(|| panic!("{answer}")).clone();
         events.reverse();
         events

@@ -116,8 +116,7 @@ fn call_chunks(step: &Step) -> Vec<String> {
             object => object.to_string(),
         };
         let function = json!({"name": call.name, "arguments": arguments});
-        let call =
-            json!({"index": index, "id": format!("call{index}"), "type": "function", "function": function});
+        let call = json!({"index": index, "id": format!("call{index}"), "type": "function", "function": function});
         chunk(&json!({"delta": {"tool_calls": [call]}, "index": 0}))
     };
     step.calls.iter().enumerate().map(call).collect()

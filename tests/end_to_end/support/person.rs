@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use matrix_link::{
-    AccessList, Account as LinkAccount, Batch, Credentials, Event, EventKind, Link, Message, NewRoom,
-    Outgoing, Payload, Sender, Sink, SinkError, Trust,
+    AccessList, Account as LinkAccount, Batch, Credentials, Event, EventKind, Link, Message, NewRoom, Outgoing,
+    Payload, Sender, Sink, SinkError, Trust,
 };
 use ruma::{EventId, OwnedEventId, OwnedRoomId, OwnedUserId, RoomId, TransactionId, UserId};
 use secrecy::SecretString;
@@ -134,13 +134,7 @@ impl Person {
     }
 
     /// Says something to somebody in a thread.
-    pub async fn say_in_thread(
-        &self,
-        room: &RoomId,
-        root: &EventId,
-        user: &UserId,
-        text: &str,
-    ) -> OwnedEventId {
+    pub async fn say_in_thread(&self, room: &RoomId, root: &EventId, user: &UserId, text: &str) -> OwnedEventId {
         let content = json!({"msgtype": "m.text", "body": text, "m.mentions": {"user_ids": [user]},
             "m.relates_to": {"rel_type": "m.thread", "event_id": root}});
         self.send(room, "m.room.message", content).await

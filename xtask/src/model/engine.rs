@@ -68,8 +68,7 @@ impl Engine {
         let log = cache.root().join("model.log");
         process::clear_log(&log)?;
         let step = Step::begin("Loading the model");
-        let mut process =
-            Process::start("the model's server", &serve(&venv, &weights, port), Output::Log(&log))?;
+        let mut process = Process::start("the model's server", &serve(&venv, &weights, port), Output::Log(&log))?;
         let url = format!("{}/v1", net::local_url(port));
         let models = format!("{url}/models");
         step.finish(process.wait_until(START_LIMIT, || net::answers(&models).then_some(())))?;

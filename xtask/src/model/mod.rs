@@ -91,10 +91,7 @@ mod tests {
         let found = Endpoint { url: "http://127.0.0.1:11434/v1".into(), name: "qwen2.5:7b".into() };
         assert_eq!(
             Model::Found(found).environment(),
-            [
-                ("WAYBREAD_MODEL_URL", "http://127.0.0.1:11434/v1".into()),
-                ("WAYBREAD_MODEL_NAME", "qwen2.5:7b".into()),
-            ]
+            [("WAYBREAD_MODEL_URL", "http://127.0.0.1:11434/v1".into()), ("WAYBREAD_MODEL_NAME", "qwen2.5:7b".into()),]
         );
     }
 }

