@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use matrix_sdk::{EncryptionState, Error, Room};
+use matrix_sdk::{EncryptionState, Error, Room, RoomState};
 use ruma::{
     EventId, OwnedRoomId, OwnedUserId, RoomId, UserId,
     api::client::{
@@ -101,7 +101,8 @@ impl Link {
 
     /// The direct room with `user` that we are in, where there is one.
     pub fn direct_room_with(&self, user: &UserId) -> Option<OwnedRoomId> {
-        self.client.get_dm_room(user).map(|room| room.room_id().to_owned())
+        let joined = self.client.get_dm_rooms(user).find(|room| room.state() == RoomState::Joined)?;
+        Some(joined.room_id().to_owned())
     }
 
     /// Whether `user` is in the room now, asked from the server where it is not known.

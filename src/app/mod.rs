@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Context;
 use async_trait::async_trait;
-use matrix_link::{Account, Batch, Credentials, Link, Rooms, Sink, SinkError, TrustReport, private_dir};
+use matrix_link::{Account, Batch, Credentials, Link, OpenError, Rooms, Sink, SinkError, TrustReport, private_dir};
 use tokio::sync::Semaphore;
 
 use crate::{
@@ -21,6 +21,7 @@ use crate::{
     outbox::Outbox,
     store::Store,
     tools::{Now, Toolbox},
+    turn::Typing,
 };
 
 /// Runs the agent until it is told to end (Ctrl-C, SIGTERM).
@@ -35,6 +36,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let store = Store::open(&state_dir.join("waybread.sqlite3"), &config.matrix.user)
         .await
         .with_context(|| format!("store in {}", state_dir.display()))?;
+    let models = models::build(&config.model, &store)?;
     let link = Link::open(account(&config), store.position().await?).await.map_err(|error| explain(error, &config))?;
     let report = link.establish_trust().await;
     announce(&report)?;
@@ -43,10 +45,11 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let clock = Arc::new(SystemClock);
     let outbox = Outbox::new(link.clone(), store.clone(), &config.outbox, &config.draft);
     let shared = Shared {
+        typing: Typing::new(link.clone()),
         rooms: link.clone(),
         outbox: outbox.clone(),
         store: store.clone(),
-        models: models::build(&config.model, &store)?,
+        models,
         tools: Toolbox::new(vec![Arc::new(Now::new(clock.clone(), config.agent.time_zone.clone()))]),
         clock,
         places: Semaphore::new(config.turn.max_concurrent),
@@ -105,24 +108,18 @@ fn settings(config: &Config) -> Settings {
 }
 
 /// Says what the operator can do about a session that does not open.
-fn explain(error: matrix_link::OpenError, config: &Config) -> anyhow::Error {
-    use matrix_link::OpenError;
+fn explain(error: OpenError, config: &Config) -> anyhow::Error {
     let advice = match &error {
-        OpenError::NoCredentials(_) => Some(
-            "write the account's password into the file that matrix.password_file names (chmod 600), \
-             or set WAYBREAD_MATRIX_PASSWORD"
-                .to_owned(),
-        ),
-        OpenError::Forbidden(user) => Some(format!("check matrix.user ({user}) and its password or token")),
+        OpenError::NoCredentials(_) => "write the account's password into the file that matrix.password_file names \
+                                        (chmod 600), or set WAYBREAD_MATRIX_PASSWORD"
+            .to_owned(),
+        OpenError::Forbidden(user) => format!("check matrix.user ({user}) and its password or token"),
         OpenError::Unreachable { .. } => {
-            Some(format!("check matrix.homeserver ({}) and whether it runs", config.matrix.homeserver))
+            format!("check matrix.homeserver ({}) and whether it runs", config.matrix.homeserver)
         }
-        _ => None,
+        _ => return error.into(),
     };
-    match advice {
-        Some(advice) => anyhow::Error::new(error).context(advice),
-        None => error.into(),
-    }
+    anyhow::anyhow!("{:#}; {advice}", anyhow::Error::new(error))
 }
 
 /// Tells the operator how the account's keys stand.

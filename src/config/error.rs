@@ -11,12 +11,12 @@ const MAX_SHOWN: usize = 60;
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file can't be read.
-    #[error("{file}: expected a configuration file: {source}")]
+    #[error("{file}: expected a configuration file: {reason}")]
     Unreadable {
         /// The file, as named by the operator.
         file: String,
         /// What the system says.
-        source: io::Error,
+        reason: io::Error,
     },
     /// The file is no TOML.
     #[error("{file}:{line}:{column}: {message}")]
@@ -41,12 +41,12 @@ pub enum ConfigError {
         found: String,
     },
     /// A list of people with an entry that names nobody.
-    #[error("{place}: {source}, found {found}")]
+    #[error("{place}: {reason}, found {found}")]
     Access {
         /// Where the entry stands, with its index.
         place: Place,
         /// What is wrong with it.
-        source: AccessEntryError,
+        reason: AccessEntryError,
         /// The entry, shortened.
         found: String,
     },

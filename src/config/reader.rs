@@ -89,7 +89,7 @@ impl Reader {
         let name = path.unwrap_or(Path::new("config.toml"));
         let mut text = String::new();
         let read = File::open(name).and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text));
-        let unreadable = |source| ConfigError::Unreadable { file: one_line(&name.display().to_string()), source };
+        let unreadable = |reason| ConfigError::Unreadable { file: one_line(&name.display().to_string()), reason };
         match read {
             Ok(bytes) if bytes as u64 > MAX_FILE_BYTES => Err(unreadable(io::ErrorKind::FileTooLarge.into())),
             Ok(_) => Self::new(name, Some(text), environment),

@@ -118,7 +118,7 @@ impl<'a> Found<'a> {
         let Some(text) = self.as_str() else {
             return Err(self.expected("\"@name:server\" or \"*:server\""));
         };
-        text.parse().map_err(|source| ConfigError::Access { place: self.place.clone(), source, found: self.found() })
+        text.parse().map_err(|reason| ConfigError::Access { place: self.place.clone(), reason, found: self.found() })
     }
 
     /// A path; a relative one counts from the folder of the file that it stands in.

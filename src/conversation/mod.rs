@@ -31,7 +31,7 @@ use crate::{
     outbox::{Outbox, Place, Text},
     store::Store,
     tools::Toolbox,
-    turn::Origin,
+    turn::{Origin, Typing},
 };
 
 /// What all conversations of an agent share.
@@ -40,6 +40,8 @@ pub struct Shared {
     pub settings: Settings,
     /// Looks into rooms.
     pub rooms: Arc<dyn Rooms>,
+    /// Shows where the agent is at work.
+    pub typing: Typing,
     /// The way out.
     pub outbox: Outbox,
     /// What is remembered.

@@ -97,12 +97,12 @@ impl Task {
         let (key, fence) = (self.key.clone(), self.fence.clone());
         let mut work = pin!(async move {
             let mut told = told;
-            let _place = tokio::select! {
-                place = shared.places.acquire() => place,
+            let place = tokio::select! {
+                place = shared.places.acquire() => place.ok()?,
                 () = stopped(&mut told) => return None,
             };
             let turn = prepare(shared.clone(), key, &prompt, fence).await?;
-            Some(turn::run(turn, post, prompt.handle, told).await)
+            Some(turn::run(turn, post, prompt.handle, told, place).await)
         });
         let outcome = loop {
             tokio::select! {
@@ -218,7 +218,7 @@ async fn prepare(shared: Arc<Shared>, key: Key, prompt: &Prompt, fence: Fence) -
         model,
         tools: shared.tools.clone(),
         outbox: shared.outbox.clone(),
-        rooms: shared.rooms.clone(),
+        typing: shared.typing.clone(),
         draft,
         limits: settings.turn.clone(),
         perception: Arc::new(RoomPerception::new(shared.clone(), key, prompt.person.clone(), prompt.direct, fence)),

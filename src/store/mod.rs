@@ -15,6 +15,7 @@ mod transcript;
 
 use std::{path::Path, time::Duration};
 
+use matrix_link::write_private;
 use ruma::{OwnedUserId, UserId};
 use sqlx::{
     SqlitePool,
@@ -63,9 +64,12 @@ impl Store {
     /// # Errors
     /// When the file can't be used, is newer than this version, or is another account's.
     pub async fn open(file: &Path, agent: &UserId) -> Result<Self, StoreError> {
+        if !file.exists() {
+            // SQLite's other files get the mode of this one.
+            write_private(file, b"").map_err(|error| StoreError::Database(error.into()))?;
+        }
         let options = SqliteConnectOptions::new()
             .filename(file)
-            .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(BUSY_TIMEOUT);

@@ -38,6 +38,7 @@ use crate::{
     outbox::Outbox,
     store::Store,
     tools::{Now, Toolbox},
+    turn::Typing,
 };
 
 /// The agent.
@@ -155,6 +156,7 @@ impl House {
         let Config { access, agent, model, turn, draft, outbox: sending, inbox: receiving, .. } = config;
         let shared = Shared {
             settings: Settings { access, agent, model, turn, draft, outbox: sending, inbox: receiving },
+            typing: Typing::new(server.clone()),
             rooms: server.clone(),
             outbox: outbox.clone(),
             store: store.clone(),

@@ -16,6 +16,9 @@ use crate::{
 /// A model that writes this and nothing else wants to say nothing.
 pub const NO_REPLY: &str = "[no reply]";
 
+/// More text is handed to the outbox no more often than this: it is rendered each time, and edits are further apart anyway.
+const SHOW_EVERY: Duration = Duration::from_millis(250);
+
 /// Where a draft goes and how it behaves.
 #[derive(Debug, Clone)]
 pub struct DraftSettings {
@@ -38,7 +41,8 @@ pub(super) struct Draft {
     post: Post,
     settled: String,
     step: String,
-    waiting_since: Option<Instant>,
+    /// Since when there is text that was not shown.
+    unshown_since: Option<Instant>,
 }
 
 /// A draft's last words, as they were posted.
@@ -52,33 +56,31 @@ pub(super) struct Finished {
 
 impl Draft {
     pub(super) fn new(outbox: Outbox, post: Post, settings: DraftSettings) -> Self {
-        Self { outbox, settings, post, settled: String::new(), step: String::new(), waiting_since: None }
+        Self { outbox, settings, post, settled: String::new(), step: String::new(), unshown_since: None }
     }
 
     /// More text of the running step.
     pub(super) fn push(&mut self, text: &str) {
         self.step.push_str(text);
-        let now = Instant::now();
-        if self.waiting_since.is_none() && !self.text().is_empty() {
-            self.waiting_since = Some(now);
-        }
-        if self.post.is_begun() || first_sentence_ends(&self.text()) || self.due().is_some_and(|due| due <= now) {
+        self.unshown_since.get_or_insert_with(Instant::now);
+        let first = !self.post.is_begun() && (!self.settled.is_empty() || first_sentence_ends(&self.step));
+        if first || self.due().is_some_and(|due| due <= Instant::now()) {
             self.show();
         }
     }
 
     /// When text that nobody sees yet must be shown.
     pub(super) fn due(&self) -> Option<Instant> {
-        let since = self.waiting_since?;
-        (!self.post.is_begun()).then(|| since + self.settings.first_after)
+        let wait = if self.post.is_begun() { SHOW_EVERY } else { self.settings.first_after };
+        self.unshown_since.map(|since| since + wait)
     }
 
     /// Shows what there is.
     pub(super) fn show(&mut self) {
+        self.unshown_since = None;
         let nothing_to_say = NO_REPLY.starts_with(self.step.trim());
         let text = if nothing_to_say { self.settled.clone() } else { self.text() };
         if text.is_empty() {
-            self.waiting_since = None;
             return;
         }
         let part = self.parts(&text).into_iter().next().unwrap_or_default();

@@ -13,6 +13,7 @@ mod limits;
 mod run;
 #[cfg(test)]
 mod tests;
+mod typing;
 
 use async_trait::async_trait;
 use ruma::{OwnedDeviceId, OwnedEventId};
@@ -25,6 +26,7 @@ use crate::{
 
 pub use draft::{DraftSettings, NO_REPLY};
 pub use run::{Turn, run};
+pub use typing::Typing;
 
 /// Why there is a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]

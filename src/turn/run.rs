@@ -1,20 +1,18 @@
 //! The loop of a turn.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use futures_util::StreamExt;
-use matrix_link::Rooms;
-use ruma::OwnedRoomId;
 use tokio::{
-    sync::mpsc,
-    task::JoinHandle,
-    time::{Instant, interval, sleep_until},
+    sync::{SemaphorePermit, mpsc},
+    time::{Instant, sleep_until},
 };
 
 use super::{
     DraftSettings, End, Limit, NO_REPLY, Outcome, Perception, Signal, TurnError,
     draft::Draft,
     limits::{LoopBreaker, Verdict},
+    typing::Typing,
 };
 use crate::{
     config,
@@ -23,8 +21,6 @@ use crate::{
     tools::Toolbox,
 };
 
-/// How often typing is shown anew; the homeserver forgets it after 30 s.
-const TYPING_EVERY: Duration = Duration::from_secs(20);
 /// Tool calls of one step that are run; a model that writes more is told so.
 const MAX_CALLS: usize = 16;
 
@@ -43,7 +39,7 @@ pub struct Turn {
     /// The way out.
     pub outbox: Outbox,
     /// Shows that it is at work.
-    pub rooms: Arc<dyn Rooms>,
+    pub typing: Typing,
     /// Where and how the answer is posted.
     pub draft: DraftSettings,
     /// Its bounds.
@@ -57,9 +53,16 @@ enum Step {
     Ended(End),
 }
 
-/// Runs a turn into `post`. `up_to` is the handle of the newest prompt taken.
-pub async fn run(turn: Turn, post: Post, up_to: i64, mut signals: mpsc::Receiver<Signal>) -> Outcome {
-    let typing = Typing::begin(turn.rooms.clone(), turn.draft.room.clone());
+/// Runs a turn into `post`. `up_to` is the handle of the newest prompt taken; `place` is given back when the model's work
+/// is done, since delivery can take as long as the homeserver is away.
+pub async fn run(
+    turn: Turn,
+    post: Post,
+    up_to: i64,
+    mut signals: mpsc::Receiver<Signal>,
+    place: SemaphorePermit<'_>,
+) -> Outcome {
+    let typing = turn.typing.begin(turn.draft.room.clone());
     let mut draft = Draft::new(turn.outbox.clone(), post, turn.draft.clone());
     let mut seen = up_to;
     let (end, mark) = match turn.steps(&mut draft, &mut seen, &mut signals).await {
@@ -69,6 +72,7 @@ pub async fn run(turn: Turn, post: Post, up_to: i64, mut signals: mpsc::Receiver
             (End::Failed(error.to_string()), Some(error.for_people()))
         }
     };
+    drop(place);
     let nothing = Outcome { end: end.clone(), seen, text: String::new(), events: Vec::new() };
     if end == End::NoReply {
         draft.discard();
@@ -212,39 +216,5 @@ impl Turn {
                 output = &mut running => return Ok(output),
             }
         }
-    }
-}
-
-/// Shows that we type, until it is ended or dropped.
-struct Typing {
-    rooms: Arc<dyn Rooms>,
-    room: OwnedRoomId,
-    task: JoinHandle<()>,
-}
-
-impl Typing {
-    fn begin(rooms: Arc<dyn Rooms>, room: OwnedRoomId) -> Self {
-        let task = tokio::spawn({
-            let (rooms, room) = (rooms.clone(), room.clone());
-            async move {
-                let mut tick = interval(TYPING_EVERY);
-                loop {
-                    tick.tick().await;
-                    rooms.set_typing(&room, true).await;
-                }
-            }
-        });
-        Self { rooms, room, task }
-    }
-
-    async fn end(self) {
-        self.task.abort();
-        self.rooms.set_typing(&self.room, false).await;
-    }
-}
-
-impl Drop for Typing {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }

@@ -240,7 +240,7 @@ mod tests {
             "--user",
             "@alice:localhost",
             "--password-file",
-            "/demo/you.password",
+            "/demo/alice.password",
             "--state-dir",
             "/demo/phone",
             "--agent",

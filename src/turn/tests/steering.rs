@@ -79,7 +79,7 @@ async fn an_edit_of_the_prompt_while_the_model_writes_starts_over_with_the_new_t
     ]}))
     .await;
     let question = house.say(ALICE, DIRECT, "Tell me of Paris.").await;
-    house.pass(Duration::from_secs(2)).await;
+    house.pass(Duration::from_secs(3)).await;
     assert_eq!(house.room(DIRECT), ["Paris is lovely. And (live)"]);
     house.receive(Incoming::edit(ALICE, DIRECT, &question, "Tell me of Rome.")).await;
     house.quiet().await;
@@ -95,7 +95,7 @@ async fn a_draft_that_an_edit_of_the_prompt_leaves_without_an_answer_is_brought_
     ]}))
     .await;
     let question = house.say(ALICE, DIRECT, "Tell me of Paris.").await;
-    house.pass(Duration::from_secs(2)).await;
+    house.pass(Duration::from_secs(3)).await;
     house.receive(Incoming::edit(ALICE, DIRECT, &question, "Never mind.")).await;
     house.quiet().await;
     assert_eq!(house.room(DIRECT), ["⚠ My model answered with nothing. Please ask again, perhaps in other words."]);

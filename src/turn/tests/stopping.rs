@@ -113,7 +113,7 @@ async fn a_word_that_cannot_be_delivered_holds_up_no_turn() {
 async fn in_a_group_a_bystanders_stop_word_stops_nothing_and_a_stop_command_does() {
     let house = House::new(json!({"steps": [{"say": "It is so. And", "fail": "silence"}]})).await;
     house.receive(Incoming::message(ALICE, GROUP, "Go on.").mention()).await;
-    house.pass(Duration::from_secs(2)).await;
+    house.pass(Duration::from_secs(3)).await;
     house.say(BOB, GROUP, "stop").await;
     house.say(STRANGER, GROUP, "!stop").await;
     let draft = house.server.sent()[0].id.clone();
@@ -128,7 +128,7 @@ async fn in_a_group_a_bystanders_stop_word_stops_nothing_and_a_stop_command_does
 async fn in_a_group_the_askers_own_stop_word_needs_no_mention() {
     let house = House::new(json!({"steps": [{"say": "It is so. And", "fail": "silence"}]})).await;
     house.receive(Incoming::message(ALICE, GROUP, "Go on.").mention()).await;
-    house.pass(Duration::from_secs(2)).await;
+    house.pass(Duration::from_secs(3)).await;
     house.say(ALICE, GROUP, "stop.").await;
     assert_eq!(house.room(GROUP), ["It is so. And\n\n*⏹ Stopped.*"]);
     assert!(!house.server.anybody_types());
@@ -143,7 +143,7 @@ async fn a_stop_in_a_thread_leaves_the_rooms_other_turns_alone() {
     .await;
     let root = house.say(ALICE, DIRECT, "One.").await;
     house.receive(Incoming::message(ALICE, DIRECT, "Two.").thread(&root)).await;
-    house.pass(Duration::from_secs(2)).await;
+    house.pass(Duration::from_secs(3)).await;
     house.receive(Incoming::message(ALICE, DIRECT, "stop").thread(&root)).await;
     assert_eq!(house.room(DIRECT), ["Main. And (live)", "Thread. And\n\n*⏹ Stopped.*"]);
 }

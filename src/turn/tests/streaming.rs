@@ -22,11 +22,11 @@ fn times(house: &House) -> Vec<f64> {
 async fn nothing_is_posted_before_a_first_sentence() {
     let house = House::new(json!({"steps": [{"say": "It is so. And then it goes on.", "word_ms": 200}]})).await;
     house.say(ALICE, DIRECT, "Well?").await;
-    house.pass(Duration::from_millis(750)).await;
+    house.pass(Duration::from_millis(550)).await;
     assert_eq!(house.room(DIRECT), [""; 0]);
-    // The word behind it shows that the sentence has ended.
+    // The blank behind the full stop shows that the sentence has ended.
     house.pass(Duration::from_millis(50)).await;
-    assert_eq!(house.room(DIRECT), ["It is so. And (live)"]);
+    assert_eq!(house.room(DIRECT), ["It is so. (live)"]);
     house.quiet().await;
     assert_eq!(house.room(DIRECT), ["It is so. And then it goes on."]);
 }
@@ -60,8 +60,8 @@ async fn edits_are_paced_and_merged_and_only_the_last_is_not_live() {
     house.quiet().await;
     let sent = house.server.sent();
     assert_eq!(sent.iter().map(is_live).collect::<Vec<_>>(), [true, true, true, true, false]);
-    // The sixth word shows that the first sentence has ended; then an edit every 2.5 s, and at the end the last.
-    assert_eq!(times(&house), [0.6, 3.1, 5.6, 8.1, 10.0]);
+    // The fifth word ends the first sentence; then an edit every 2.5 s, and at the end the last.
+    assert_eq!(times(&house), [0.5, 3.0, 5.5, 8.0, 10.0]);
     assert!(sent.iter().all(|sent| sent.content.get("m.mentions").is_some()));
     insta::assert_json_snapshot!(
         "the_first_event_an_edit_and_the_last_one",

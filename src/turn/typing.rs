@@ -1,0 +1,97 @@
+//! Shows that the agent types while a turn works. Typing is the room's, turns are the threads': it shows as long as any
+//! of them works.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use matrix_link::Rooms;
+use ruma::OwnedRoomId;
+use tokio::{task::JoinHandle, time::interval};
+
+/// How often typing is shown anew; the homeserver forgets it after 30 s.
+const EVERY: Duration = Duration::from_secs(20);
+
+/// Where turns work. A handle: clones share it.
+#[derive(Clone)]
+pub struct Typing(Arc<Board>);
+
+struct Board {
+    rooms: Arc<dyn Rooms>,
+    working: Mutex<HashMap<OwnedRoomId, Working>>,
+}
+
+struct Working {
+    turns: usize,
+    show: JoinHandle<()>,
+}
+
+/// A turn works in a room. To be ended; one that is dropped is forgotten by the homeserver after 30 s.
+#[must_use = "typing must be ended"]
+pub(super) struct AtWork {
+    typing: Typing,
+    room: OwnedRoomId,
+    ended: bool,
+}
+
+impl Typing {
+    /// Nobody works yet.
+    pub fn new(rooms: Arc<dyn Rooms>) -> Self {
+        Self(Arc::new(Board { rooms, working: Mutex::default() }))
+    }
+
+    pub(super) fn begin(&self, room: OwnedRoomId) -> AtWork {
+        self.working()
+            .entry(room.clone())
+            .or_insert_with(|| {
+                let (rooms, room) = (self.0.rooms.clone(), room.clone());
+                let show = tokio::spawn(async move {
+                    let mut tick = interval(EVERY);
+                    loop {
+                        tick.tick().await;
+                        rooms.set_typing(&room, true).await;
+                    }
+                });
+                Working { turns: 0, show }
+            })
+            .turns += 1;
+        AtWork { typing: self.clone(), room, ended: false }
+    }
+
+    /// One turn less; says whether it was the room's last.
+    fn leave(&self, room: &OwnedRoomId) -> bool {
+        let mut working = self.working();
+        let Some(here) = working.get_mut(room) else { return false };
+        here.turns -= 1;
+        if here.turns > 0 {
+            return false;
+        }
+        if let Some(here) = working.remove(room) {
+            here.show.abort();
+        }
+        true
+    }
+
+    fn working(&self) -> MutexGuard<'_, HashMap<OwnedRoomId, Working>> {
+        self.0.working.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AtWork {
+    pub(super) async fn end(mut self) {
+        self.ended = true;
+        if self.typing.leave(&self.room) {
+            self.typing.0.rooms.set_typing(&self.room, false).await;
+        }
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.typing.leave(&self.room);
+        }
+    }
+}
