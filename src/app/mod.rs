@@ -9,7 +9,9 @@ use std::{
 
 use anyhow::Context;
 use async_trait::async_trait;
-use matrix_link::{Account, Batch, Credentials, Link, OpenError, Rooms, Sink, SinkError, TrustReport, private_dir};
+use matrix_link::{
+    Account, Batch, Credentials, Link, OpenError, Rooms, Sink, SinkError, TrustReport, private_dir, read_or_create_key,
+};
 use tokio::sync::Semaphore;
 
 use crate::{
@@ -33,7 +35,8 @@ use crate::{
 pub async fn run(config: Config) -> anyhow::Result<()> {
     let state_dir = &config.matrix.state_dir;
     private_dir(state_dir).with_context(|| format!("state folder {}", state_dir.display()))?;
-    let store = Store::open(&state_dir.join("waybread.sqlite3"), &config.matrix.user)
+    let key = read_or_create_key(&state_dir.join("store.key")).context("store.key")?;
+    let store = Store::open(&state_dir.join("waybread.sqlite3"), &config.matrix.user, &key)
         .await
         .with_context(|| format!("store in {}", state_dir.display()))?;
     let models = models::build(&config.model, &store)?;
@@ -65,7 +68,10 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     tokio::select! {
         served = http::serve(config.http.listen, health) => served.context("http.listen"),
         ended = link.run_sync(&received) => Err(ended.err().map_or_else(|| anyhow::anyhow!("sync ended"), Into::into)),
-        () = inbox.run(&mut hub) => Ok(()),
+        () = async {
+            outbox.taken_up().await;
+            inbox.run(&mut hub).await;
+        } => Ok(()),
         () = outbox.run() => Ok(()),
         () = told_to_end() => {
             tracing::info!("told to end");

@@ -12,9 +12,11 @@ use super::{
     bots::BotTurns,
     commands::{self, Command},
     gate::{Facts, addressed, is_stop_word, without_mention},
-    task::{Mail, Task},
+    receipt::Receipt,
+    task::{Mail, Pending, Task},
 };
 use crate::{
+    outbox::Earlier,
     store::{NewLine, StoreError},
     turn::Origin,
 };
@@ -50,11 +52,19 @@ impl Hub {
         Self { shared, conversations: HashMap::new(), bots: BotTurns::default(), began }
     }
 
-    /// Takes one event.
+    /// Takes one event. `receipt` is dropped when it is done with, which can be long after this returns.
     ///
     /// # Errors
-    /// When the store fails; then the event is to be brought again.
-    pub async fn handle(&mut self, event: &Event) -> Result<(), StoreError> {
+    /// When the store fails; then the event is to be brought again, and the receipt is void.
+    pub async fn handle(&mut self, event: &Event, receipt: Receipt) -> Result<(), StoreError> {
+        let taken = self.take(event, &receipt).await;
+        if taken.is_err() {
+            receipt.void();
+        }
+        taken
+    }
+
+    async fn take(&mut self, event: &Event, receipt: &Receipt) -> Result<(), StoreError> {
         if event.sender == self.shared.rooms.user_id() {
             return Ok(());
         }
@@ -65,7 +75,7 @@ impl Hub {
             return Ok(());
         }
         match &event.kind {
-            EventKind::Message(message) => self.message(event, message).await,
+            EventKind::Message(message) => self.message(event, message, receipt).await,
             EventKind::Edit { target, message } => self.edit(event, target, message).await,
             EventKind::Redaction { target } => {
                 self.shared.store.strike_line(&event.room, target).await?;
@@ -82,7 +92,7 @@ impl Hub {
         }
     }
 
-    async fn message(&mut self, event: &Event, message: &Message) -> Result<(), StoreError> {
+    async fn message(&mut self, event: &Event, message: &Message, receipt: &Receipt) -> Result<(), StoreError> {
         let shared = self.shared.clone();
         let own = shared.rooms.user_id();
         let key = Key { room: event.room.clone(), thread: message.thread.clone() };
@@ -92,7 +102,7 @@ impl Hub {
         let command = Command::parse(words).filter(|_| message.kind == MessageKind::Text && self.may_talk(event));
         if command == Some(Command::Stop) {
             if !self.is_replayed(event) {
-                self.tell(key, Input::Stop);
+                self.tell(key, Input::Stop, receipt);
             }
             return Ok(());
         }
@@ -127,11 +137,12 @@ impl Hub {
         if !is_bot {
             self.bots.person(&event.room);
         }
-        if !self.may_talk(event) || self.is_old(event) {
+        let expired = self.is_old(event);
+        if !self.may_talk(event) || (expired && shared.outbox.earlier(&event.id).await? == Earlier::Nothing) {
             return Ok(());
         }
         match reason {
-            None if is_stop_word(words) => self.tell(key, Input::StopWord(event.sender.clone())),
+            None if is_stop_word(words) => self.tell(key, Input::StopWord(event.sender.clone()), receipt),
             None => {}
             Some(_) if is_bot && !self.bots.bot(&event.room, shared.settings.access.max_bot_turns) => {
                 tracing::warn!(room = %event.room, sender = %event.sender, "bots have had their turns: waiting for a person");
@@ -144,7 +155,8 @@ impl Hub {
                 };
                 let (event, person) = (event.id.clone(), event.sender.clone());
                 let text = words.to_owned();
-                self.tell(key, Input::Prompt(Prompt { handle, event, person, text, direct, origin }));
+                let prompt = Prompt { handle, event, person, text, direct, expired, origin };
+                self.tell(key, Input::Prompt(prompt), receipt);
             }
         }
         Ok(())
@@ -213,7 +225,7 @@ impl Hub {
     }
 
     /// Tells a conversation, which begins by it if it must.
-    fn tell(&mut self, key: Key, input: Input) {
+    fn tell(&mut self, key: Key, input: Input, receipt: &Receipt) {
         if self.conversations.len() >= MAX_CONVERSATIONS {
             self.conversations.retain(|_, conversation| Arc::strong_count(&conversation.pending) > 1);
         }
@@ -222,7 +234,7 @@ impl Hub {
             tokio::spawn(Task::new(self.shared.clone(), key.clone(), mails).run());
             Conversation { mailbox, pending: Arc::new(()) }
         });
-        let refused = conversation.put(input);
+        let refused = conversation.put(input, Some(receipt.clone()));
         if refused {
             tracing::warn!(room = %key.room, "conversation is full: message refused");
             self.shared
@@ -233,7 +245,7 @@ impl Hub {
     /// Tells all conversations of a room, if they are there.
     fn tell_room(&self, room: &RoomId, input: &Input) {
         for (key, conversation) in &self.conversations {
-            if key.room == room && conversation.put(input.clone()) {
+            if key.room == room && conversation.put(input.clone(), None) {
                 tracing::warn!(%room, "conversation is full: signal lost");
             }
         }
@@ -242,8 +254,9 @@ impl Hub {
 
 impl Conversation {
     /// Puts something into the mailbox; says whether it was refused because it is full.
-    fn put(&self, input: Input) -> bool {
-        self.mailbox.try_send(Mail { input, _pending: self.pending.clone() }).is_err()
+    fn put(&self, input: Input, receipt: Option<Receipt>) -> bool {
+        let pending = Pending { _conversation: self.pending.clone(), _receipt: receipt };
+        self.mailbox.try_send(Mail { input, pending }).is_err()
     }
 }
 

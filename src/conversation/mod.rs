@@ -12,6 +12,7 @@ mod commands;
 mod gate;
 mod hub;
 mod perception;
+mod receipt;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 use tokio::sync::Semaphore;
 
 pub use hub::Hub;
+pub use receipt::Receipt;
 
 use crate::{
     clock::Clock,
@@ -105,6 +107,8 @@ struct Prompt {
     text: String,
     /// Whether the room is a direct one.
     direct: bool,
+    /// Whether it is too old for a new turn: then only what an earlier run has begun is brought to an end.
+    expired: bool,
     /// Where a turn on it comes from.
     origin: Origin,
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, pin::pin, sync::Arc};
 
-use ruma::MilliSecondsSinceUnixEpoch;
+use ruma::{MilliSecondsSinceUnixEpoch, OwnedEventId};
 use tokio::sync::mpsc;
 
 use super::{
@@ -10,28 +10,37 @@ use super::{
     commands::chosen,
     gate::is_stop_word,
     perception::{Fence, RoomPerception},
+    receipt::Receipt,
 };
 use crate::{
-    outbox::{Place, PostEvent},
+    outbox::{Answer, Earlier, Place, Post, PostEvent, Text},
     store::NewLine,
-    turn::{self, DraftSettings, End, Outcome, Signal, Turn},
+    turn::{self, DraftSettings, End, Signal, Turn},
 };
 
 /// Signals to a running turn that it has not read yet. It reads them at once, or is about to end.
 const MAX_SIGNALS: usize = 64;
 
+const RESTARTED: &str = "⏹ I was restarted while I wrote this, and came back too late to finish. Please ask again.";
+
 const NOTHING_RUNS: &str = "Nothing is running here.";
 
-/// An input, and a mark that it is not done with.
+/// An input, until it is done with.
 pub(super) struct Mail {
     pub input: Input,
-    pub _pending: Arc<()>,
+    pub pending: Pending,
+}
+
+/// Held while something is not done with: its conversation is not let go, and its event is not acknowledged.
+pub(super) struct Pending {
+    pub _conversation: Arc<()>,
+    pub _receipt: Option<Receipt>,
 }
 
 /// A prompt that waits for its turn.
 struct Waiting {
     prompt: Prompt,
-    _pending: Arc<()>,
+    _pending: Pending,
 }
 
 /// The task of a conversation.
@@ -76,7 +85,7 @@ impl Task {
             Input::Prompt(prompt) if is_stop_word(&prompt.text) => {
                 self.shared.notice(&self.key, NOTHING_RUNS);
             }
-            Input::Prompt(prompt) => self.waiting.push_back(Waiting { prompt, _pending: mail._pending }),
+            Input::Prompt(prompt) => self.waiting.push_back(Waiting { prompt, _pending: mail.pending }),
             Input::StopWord(_) | Input::StopSign(_) | Input::Edited(_) | Input::Redacted(_) => {}
         }
     }
@@ -84,11 +93,21 @@ impl Task {
     async fn turn(&mut self, waiting: Waiting) {
         let (signals, told) = mpsc::channel(MAX_SIGNALS);
         let prompt = waiting.prompt.clone();
-        let reply_to = (!prompt.direct).then(|| prompt.event.clone());
-        let post = self
-            .shared
-            .outbox
-            .post(self.key.room.clone(), Place { thread: self.key.thread.clone(), reply_to: reply_to.clone() });
+        let place = place(&self.key, &prompt);
+        let draft = match self.shared.outbox.earlier(&prompt.event).await {
+            Ok(Earlier::Nothing) => None,
+            Ok(Earlier::Draft(draft)) => Some(draft),
+            Ok(Earlier::Decided(answer)) => return self.deliver_again(&prompt, &answer).await,
+            Err(error) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "what was sent can't be read");
+                None
+            }
+        };
+        let room = self.key.room.clone();
+        let post = self.shared.outbox.answer_post(room, place.clone(), prompt.event.clone(), draft);
+        if prompt.expired {
+            return self.end_expired(&prompt, post).await;
+        }
         // What the same person has written since is for this turn too.
         let (steered, others) = self.waiting.drain(..).partition(|one| one.prompt.person == prompt.person);
         self.waiting = others;
@@ -112,7 +131,8 @@ impl Task {
         };
         let Some(outcome) = outcome else { return };
         tracing::info!(room = %self.key.room, end = ?outcome.end, "turn ended");
-        self.remember(&outcome).await;
+        self.remember(&outcome.text, outcome.events.first()).await;
+        self.delivered(&waiting.prompt).await;
         if outcome.end != End::Stopped {
             // What the turn did not see is for the next one, before the words of others.
             while let Some(unseen) = running.steered.pop_back() {
@@ -131,10 +151,10 @@ impl Task {
                     // Its words stand in the transcript, where the turn on a later one reads them.
                     running.steered.pop_front();
                 }
-                running.steered.push_back(Waiting { prompt, _pending: mail._pending });
+                running.steered.push_back(Waiting { prompt, _pending: mail.pending });
                 running.tell(Signal::Steer);
             }
-            Input::Prompt(prompt) => self.wait(Waiting { prompt, _pending: mail._pending }),
+            Input::Prompt(prompt) => self.wait(Waiting { prompt, _pending: mail.pending }),
             Input::Stop => running.tell(Signal::Stop),
             Input::StopWord(person) if person == running.prompt.person => running.tell(Signal::Stop),
             Input::StopSign(target) if running.draft.get() == Some(target.clone()) => running.tell(Signal::Stop),
@@ -160,19 +180,53 @@ impl Task {
         );
     }
 
-    /// Writes down what was said. What failed is no example for later answers.
-    async fn remember(&self, outcome: &Outcome) {
-        let Some(event_id) = outcome.events.first().cloned() else { return };
-        if outcome.text.is_empty() || matches!(outcome.end, End::Failed(_)) {
-            return;
+    /// Brings to the room what an earlier run has decided to say.
+    async fn deliver_again(&mut self, prompt: &Prompt, answer: &Answer) {
+        tracing::info!(room = %self.key.room, event = %prompt.event, "answer of an earlier run is delivered");
+        let sent = self.shared.outbox.draft_of(&prompt.event).await;
+        let post =
+            self.shared.outbox.answer_post(answer.room.clone(), answer.place.clone(), prompt.event.clone(), sent);
+        match self.shared.outbox.deliver(post, answer).await {
+            Ok(events) => {
+                let text = answer.remembered.as_deref().unwrap_or_default();
+                self.remember(text, events.first()).await;
+                self.delivered(prompt).await;
+            }
+            Err(error) => tracing::error!(error = &error as &dyn std::error::Error, "answer lost"),
         }
+    }
+
+    /// Ends a draft of an earlier run whose question is too old to be answered now.
+    async fn end_expired(&mut self, prompt: &Prompt, post: Post) {
+        let answer = Answer {
+            origin: Some(prompt.event.clone()),
+            room: self.key.room.clone(),
+            place: place(&self.key, prompt),
+            parts: vec![Text::notice(RESTARTED)],
+            remembered: None,
+        };
+        if let Err(error) = self.shared.outbox.deliver(post, &answer).await {
+            tracing::error!(error = &error as &dyn std::error::Error, "draft not ended");
+        }
+        self.delivered(prompt).await;
+    }
+
+    async fn delivered(&self, prompt: &Prompt) {
+        if let Err(error) = self.shared.store.delivered(&prompt.event).await {
+            tracing::error!(error = &error as &dyn std::error::Error, "delivery not noted");
+        }
+    }
+
+    /// Writes down what was said.
+    async fn remember(&self, text: &str, event: Option<&OwnedEventId>) {
+        let Some(event_id) = event.cloned().filter(|_| !text.is_empty()) else { return };
         let own = self.shared.rooms.user_id().to_owned();
         let line = NewLine {
             event_id,
             thread: self.key.thread.clone(),
             name: self.shared.rooms.display_name(&self.key.room, &own).await,
             sender: own,
-            text: outcome.text.clone(),
+            text: text.to_owned(),
             reply_to: None,
             sent_at: MilliSecondsSinceUnixEpoch::now(),
         };
@@ -187,6 +241,11 @@ impl Running {
     fn tell(&self, signal: Signal) {
         let _ = self.signals.try_send(signal);
     }
+}
+
+/// Where the answer to a prompt stands: in a group it is a reply, so that people see to what.
+fn place(key: &Key, prompt: &Prompt) -> Place {
+    Place { thread: key.thread.clone(), reply_to: (!prompt.direct).then(|| prompt.event.clone()) }
 }
 
 async fn stopped(told: &mut mpsc::Receiver<Signal>) {
@@ -209,7 +268,8 @@ async fn prepare(shared: Arc<Shared>, key: Key, prompt: &Prompt, fence: Fence) -
     let settings = &shared.settings;
     let draft = DraftSettings {
         room: key.room.clone(),
-        place: Place { thread: key.thread.clone(), reply_to: (!prompt.direct).then(|| prompt.event.clone()) },
+        origin: Some(prompt.event.clone()),
+        place: place(&key, prompt),
         mentions: if prompt.direct { Vec::new() } else { vec![prompt.person.clone()] },
         first_after: settings.draft.first_after,
         max_event_bytes: settings.outbox.max_event_bytes,

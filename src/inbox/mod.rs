@@ -1,7 +1,9 @@
 //! The way in: what was received is on disk before the sync position is, and is handled once, in order.
 //!
 //! [`Inbox`] is the link's [`Sink`]. [`Inbox::run`] takes what waits, oldest first, and gives each event to the hub; an
-//! event that the hub could not take (the store failed) is brought again, and none overtakes it.
+//! event that the hub could not take (the store failed) is brought again, and none overtakes it. An event is handled when
+//! its [`Receipt`] says so: for a question that is when its answer stands in the room. What was not handled comes again
+//! after a restart.
 
 #[cfg(test)]
 mod tests;
@@ -10,9 +12,12 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use matrix_link::{Batch, Sink, SinkError};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 
-use crate::{conversation::Hub, store::Store};
+use crate::{
+    conversation::{Hub, Receipt},
+    store::{Received, Store, StoreError},
+};
 
 /// The wait after the store failed doubles from the first to the second.
 const RETRY_FIRST: Duration = Duration::from_millis(500);
@@ -34,30 +39,57 @@ impl Inbox {
 
     /// Hands what arrived to the hub, for ever.
     pub async fn run(&self, hub: &mut Hub) {
-        let mut done = 0;
+        // As many as there are events in memory: each acknowledges once.
+        let (acknowledge, acknowledged) = mpsc::unbounded_channel();
+        tokio::join!(self.hand_over(hub, acknowledge), self.mark_handled(acknowledged));
+    }
+
+    async fn hand_over(&self, hub: &mut Hub, acknowledge: mpsc::UnboundedSender<i64>) {
+        let mut handed_over = 0;
         let mut retry = RETRY_FIRST;
         loop {
-            match self.hand_over(hub, &mut done).await {
+            match self.hand_over_some(hub, &mut handed_over, &acknowledge).await {
                 Ok(0) => self.arrived.notified().await,
                 Ok(_) => retry = RETRY_FIRST,
-                Err(error) => {
-                    tracing::error!(error = &error as &dyn std::error::Error, wait = ?retry, "event not handled");
-                    tokio::time::sleep(retry).await;
-                    retry = (retry * 2).min(RETRY_MAX);
-                }
+                Err(error) => wait(&mut retry, &error).await,
             }
         }
     }
 
-    async fn hand_over(&self, hub: &mut Hub, done: &mut i64) -> Result<usize, crate::store::StoreError> {
-        let waiting = self.store.waiting(*done, self.max_queued).await?;
-        for received in &waiting {
-            hub.handle(&received.event).await?;
-            self.store.handled(received.seq).await?;
-            *done = received.seq;
+    async fn hand_over_some(
+        &self,
+        hub: &mut Hub,
+        handed_over: &mut i64,
+        acknowledge: &mpsc::UnboundedSender<i64>,
+    ) -> Result<usize, StoreError> {
+        let waiting = self.store.waiting(*handed_over, self.max_queued).await?;
+        for Received { seq, event } in &waiting {
+            let (seq, acknowledge) = (*seq, acknowledge.clone());
+            // Nobody hears it when the process ends: then the event comes again at the next start.
+            let receipt = Receipt::new(move || {
+                let _ = acknowledge.send(seq);
+            });
+            hub.handle(event, receipt).await?;
+            *handed_over = seq;
         }
         Ok(waiting.len())
     }
+
+    async fn mark_handled(&self, mut acknowledged: mpsc::UnboundedReceiver<i64>) {
+        let mut retry = RETRY_FIRST;
+        while let Some(seq) = acknowledged.recv().await {
+            while let Err(error) = self.store.handled(seq).await {
+                wait(&mut retry, &error).await;
+            }
+            retry = RETRY_FIRST;
+        }
+    }
+}
+
+async fn wait(retry: &mut Duration, error: &StoreError) {
+    tracing::error!(error = error as &dyn std::error::Error, wait = ?retry, "the store failed");
+    tokio::time::sleep(*retry).await;
+    *retry = (*retry * 2).min(RETRY_MAX);
 }
 
 #[async_trait]

@@ -21,7 +21,7 @@ fn process() -> Runtime {
 }
 
 async fn store(folder: &Path) -> Store {
-    at_once(Store::open(&folder.join("store.sqlite3"), user_id!("@waybread:example.org"))).await.unwrap()
+    at_once(Store::open(&folder.join("store.sqlite3"), user_id!("@waybread:example.org"), &[1; 32])).await.unwrap()
 }
 
 async fn house(folder: &Path, server: &Arc<Server>, script: Value) -> House {

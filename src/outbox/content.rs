@@ -1,13 +1,14 @@
 //! The content of the events that we send.
 
 use ruma::{EventId, OwnedEventId, OwnedUserId, event_id};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// Marks a message that is still being written (MSC4357).
 const LIVE: &str = "org.matrix.msc4357.live";
 
 /// A text message as it stands now.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Text {
     /// Markdown; goes out as the plain body and, where it says more, as HTML.
     pub markdown: String,
@@ -20,7 +21,7 @@ pub struct Text {
 }
 
 /// What a text message is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TextKind {
     /// Somebody's words: `m.text`.
     Answer,
@@ -29,7 +30,7 @@ pub enum TextKind {
 }
 
 /// Whether a message is still being written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Liveness {
     /// More edits are to come.
     Live,
@@ -66,7 +67,7 @@ impl Text {
 }
 
 /// Where a message stands.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Place {
     /// The root of the thread that it belongs to.
     pub thread: Option<OwnedEventId>,

@@ -7,10 +7,12 @@
 //! - a payload is in the store with its transaction id before it is sent, and is repeated with the same one;
 //! - edits merge while they wait and may be skipped; a last content is always delivered, or its owner is told why not;
 //! - in a room, posts go in the order in which they were made;
-//! - what an earlier run left unsettled goes out first, with the same transaction ids.
+//! - what an earlier run left unsettled goes out first, with the same transaction ids;
+//! - an [`Answer`] is kept as a whole before its first part is finished, and what an earlier run has sent of it is taken up.
 //!
 //! `queue` chooses what is next, `budget` says whether it may go, `content` writes the events.
 
+mod answer;
 mod budget;
 mod content;
 mod queue;
@@ -26,13 +28,17 @@ use std::{
 use matrix_link::{Outgoing, Payload, SendError, Sender};
 use ruma::{OwnedEventId, OwnedRoomId};
 use tokio::{
-    sync::{Notify, oneshot},
+    sync::{Notify, oneshot, watch},
     time::{Instant, sleep_until},
 };
 
+pub use answer::{Answer, Earlier};
 pub use content::{Liveness, Place, Text, TextKind, sent_size};
 
-use crate::{config, store::Store};
+use crate::{
+    config,
+    store::{NewPayload, Part, Store},
+};
 use budget::Budget;
 use queue::{Attempt, Entry, Frozen, Next, Pace, PostId, Queue};
 
@@ -50,6 +56,8 @@ struct Shared {
     queue: Mutex<Queue>,
     next_id: Mutex<PostId>,
     changed: Notify,
+    /// Events of an earlier run that are not settled yet; none before they were looked up.
+    left: watch::Sender<Option<usize>>,
     sender: Arc<dyn Sender>,
     store: Store,
     give_up_after: Duration,
@@ -96,6 +104,7 @@ impl Outbox {
             queue: Mutex::new(queue),
             next_id: Mutex::new(0),
             changed: Notify::new(),
+            left: watch::Sender::new(None),
             sender,
             store,
             give_up_after: limits.give_up_after,
@@ -104,8 +113,18 @@ impl Outbox {
 
     /// A new message; nothing stands there before it is shown or finished.
     pub fn post(&self, room: OwnedRoomId, place: Place) -> Post {
-        let id = self.insert(entry(room, place));
-        Post { outbox: self.clone(), id, finished: false }
+        self.insert_post(Entry::new(room, place, Instant::now()))
+    }
+
+    fn insert_post(&self, entry: Entry) -> Post {
+        Post { id: self.insert(entry), outbox: self.clone(), finished: false }
+    }
+
+    /// Waits until what an earlier run left unsettled is settled: from then on it is known what stands in the rooms.
+    pub async fn taken_up(&self) {
+        let mut left = self.0.left.subscribe();
+        // The sender lives as long as we do.
+        let _ = left.wait_for(|left| *left == Some(0)).await;
     }
 
     /// Sends for ever.
@@ -134,16 +153,27 @@ impl Outbox {
             Ok(unsettled) => unsettled,
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "unsettled events can't be read");
-                return;
+                Vec::new()
             }
         };
-        for Outgoing { room, txn, payload } in unsettled.into_iter().map(|one| one.outgoing) {
-            if let Payload::Event { content, .. } = payload {
-                tracing::info!(%room, %txn, "event of an earlier run is sent again");
-                let frozen = Frozen { txn, content, class: budget::Class::Final, last: true };
-                let place = Place::default();
-                self.insert(Entry { frozen: Some(frozen), stored: true, last: true, ..entry(room, place) });
-            }
+        self.0.left.send_replace(Some(unsettled.len()));
+        for Outgoing { room, txn, payload } in unsettled {
+            let Payload::Event { content, .. } = payload else { continue };
+            tracing::info!(%room, %txn, "event of an earlier run is sent again");
+            let (done, settled) = oneshot::channel();
+            let frozen = Frozen { txn, content, class: budget::Class::Final, last: true };
+            self.insert(Entry {
+                frozen: Some(frozen),
+                stored: true,
+                last: true,
+                done: Some(done),
+                ..Entry::new(room, Place::default(), Instant::now())
+            });
+            let outbox = self.clone();
+            tokio::spawn(async move {
+                let _ = settled.await;
+                outbox.0.left.send_modify(|left| *left = left.map(|left| left.saturating_sub(1)));
+            });
         }
     }
 
@@ -152,16 +182,17 @@ impl Outbox {
         if let Some(txn) = supersedes {
             self.settled(txn, None).await;
         }
-        if !stored && let Err(error) = self.0.store.freeze(&frozen.txn, room, MESSAGE, &frozen.content).await {
-            tracing::error!(error = &error as &dyn std::error::Error, %room, "payload not kept, so not sent");
-            self.failed(&attempt, None, true);
-            return;
-        }
         let outgoing = Outgoing {
             room: room.clone(),
             txn: frozen.txn.clone(),
             payload: Payload::Event { event_type: MESSAGE.to_owned(), content: frozen.content.clone() },
         };
+        let payload = NewPayload { outgoing: &outgoing, part: attempt.part.as_ref(), is_last: frozen.last };
+        if !stored && let Err(error) = self.0.store.freeze(payload).await {
+            tracing::error!(error = &error as &dyn std::error::Error, %room, "payload not kept, so not sent");
+            self.failed(&attempt, None, true);
+            return;
+        }
         match self.0.sender.send(&outgoing).await {
             Ok(event) => {
                 self.settled(&frozen.txn, Some(&event)).await;
@@ -309,26 +340,6 @@ impl Drop for Post {
             // Nothing was shown, or the process ends: there is nothing to make right.
             self.outbox.queue().posts.remove(&self.id);
         }
-    }
-}
-
-fn entry(room: OwnedRoomId, place: Place) -> Entry {
-    let now = Instant::now();
-    Entry {
-        room,
-        place,
-        wanted: None,
-        last: false,
-        event: None,
-        frozen: None,
-        stored: false,
-        under_way: false,
-        not_before: now,
-        taken_at: None,
-        edits: 0,
-        failures: 0,
-        tried_since: now,
-        done: None,
     }
 }
 

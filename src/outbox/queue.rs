@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{
-    PostError,
+    Part, PostError,
     budget::{Budget, Class, Grant},
     content::{Place, edit, first},
 };
@@ -29,6 +29,8 @@ pub(super) type PostId = u64;
 pub(super) struct Entry {
     pub room: OwnedRoomId,
     pub place: Place,
+    /// What it is a part of.
+    pub part: Option<Part>,
     /// The newest content that is not yet sent.
     pub wanted: Option<Value>,
     /// Whether `wanted` is the last one.
@@ -70,6 +72,7 @@ pub(super) struct Frozen {
 pub(super) struct Attempt {
     pub post: PostId,
     pub room: OwnedRoomId,
+    pub part: Option<Part>,
     pub frozen: Frozen,
     pub grant: Grant,
     /// Whether the payload is in the store already.
@@ -140,6 +143,27 @@ impl Queue {
 }
 
 impl Entry {
+    /// A message of which nothing is wanted yet.
+    pub fn new(room: OwnedRoomId, place: Place, now: Instant) -> Self {
+        Self {
+            room,
+            place,
+            part: None,
+            wanted: None,
+            last: false,
+            event: None,
+            frozen: None,
+            stored: false,
+            under_way: false,
+            not_before: now,
+            taken_at: None,
+            edits: 0,
+            failures: 0,
+            tried_since: now,
+            done: None,
+        }
+    }
+
     fn has_work(&self, pace: Pace) -> bool {
         self.frozen.is_some()
             || (self.wanted.is_some() && (self.last || self.event.is_none() || self.edits < pace.max_edits))
@@ -182,7 +206,8 @@ impl Entry {
         }
         self.under_way = true;
         let frozen = self.frozen.clone()?;
-        Some(Attempt { post: id, room: self.room.clone(), frozen, grant, stored: self.stored, supersedes })
+        let (room, part) = (self.room.clone(), self.part.clone());
+        Some(Attempt { post: id, room, part, frozen, grant, stored: self.stored, supersedes })
     }
 }
 
@@ -204,22 +229,7 @@ mod tests {
     }
 
     fn post(room: &str, wanted: &str, now: Instant) -> Entry {
-        Entry {
-            room: room.try_into().unwrap(),
-            place: Place::default(),
-            wanted: Some(json!({"body": wanted})),
-            last: false,
-            event: None,
-            frozen: None,
-            stored: false,
-            under_way: false,
-            not_before: now,
-            taken_at: None,
-            edits: 0,
-            failures: 0,
-            tried_since: now,
-            done: None,
-        }
+        Entry { wanted: Some(json!({"body": wanted})), ..Entry::new(room.try_into().unwrap(), Place::default(), now) }
     }
 
     fn attempt(next: Next) -> Attempt {

@@ -6,6 +6,8 @@ use sqlx::Row;
 
 use super::{Store, StoreError};
 
+const EVENT: &str = "inbox.event";
+
 /// An event that waits to be handled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Received {
@@ -35,12 +37,13 @@ impl Store {
         let mut transaction = self.pool.begin().await?;
         for event in &batch.events {
             sqlx::query(
-                "INSERT INTO inbox (agent, event_id, event, received_at) VALUES (?, ?, ?, ?)
+                "INSERT INTO inbox (agent, room, event_id, event, received_at) VALUES (?, ?, ?, ?, ?)
                  ON CONFLICT (agent, event_id) DO NOTHING",
             )
             .bind(self.agent())
+            .bind(event.room.as_str())
             .bind(event.id.as_str())
-            .bind(serde_json::to_string(event)?)
+            .bind(self.seal.seal(EVENT, &serde_json::to_string(event)?)?)
             .bind(now())
             .execute(&mut *transaction)
             .await?;
@@ -62,7 +65,8 @@ impl Store {
     /// When the store fails or holds something unreadable.
     pub async fn waiting(&self, seq: i64, limit: u32) -> Result<Vec<Received>, StoreError> {
         sqlx::query(
-            "SELECT seq, event FROM inbox WHERE handled_at IS NULL AND agent = ? AND seq > ? ORDER BY seq LIMIT ?",
+            "SELECT seq, event FROM inbox
+             WHERE handled_at IS NULL AND event IS NOT NULL AND agent = ? AND seq > ? ORDER BY seq LIMIT ?",
         )
         .bind(self.agent())
         .bind(seq)
@@ -70,7 +74,7 @@ impl Store {
         .fetch_all(&self.pool)
         .await?
         .into_iter()
-        .map(|row| Ok(Received { seq: row.get(0), event: serde_json::from_str(row.get(1))? }))
+        .map(|row| Ok(Received { seq: row.get(0), event: serde_json::from_str(&self.seal.open(EVENT, row.get(1))?)? }))
         .collect()
     }
 

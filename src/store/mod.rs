@@ -10,20 +10,25 @@
 
 mod inbox;
 mod outbox;
+mod retention;
+mod seal;
 mod settings;
 mod transcript;
 
 use std::{path::Path, time::Duration};
 
 use matrix_link::write_private;
-use ruma::{OwnedUserId, UserId};
+use ruma::{DeviceId, OwnedDeviceId, OwnedUserId, UserId};
+use seal::Seal;
 use sqlx::{
     SqlitePool,
+    migrate::MigrateError,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
 pub use inbox::Received;
-pub use outbox::Unsettled;
+pub use outbox::{NewPayload, Part, Sent};
+pub use retention::Retention;
 pub use transcript::{Line, NewLine};
 
 /// How long a writer waits for another one.
@@ -34,6 +39,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Store {
     pool: SqlitePool,
     agent: OwnedUserId,
+    seal: Seal,
 }
 
 /// Why the store did not do it. Whether it is worth another attempt is not known: a full disk may be emptied.
@@ -42,12 +48,29 @@ pub enum StoreError {
     /// The file can't be opened, read or written.
     #[error("the store failed")]
     Database(#[from] sqlx::Error),
-    /// The schema can't be brought up to date: most often the file was written by a newer version.
+    /// A newer version has written the file.
+    #[error("the store was written by a newer version of Waybread: run that one, or put back a copy from before")]
+    Newer,
+    /// The schema can't be brought up to date.
     #[error("the store's schema does not fit this version")]
-    Schema(#[from] sqlx::migrate::MigrateError),
+    Schema(#[source] MigrateError),
     /// Something in it can't be read back.
     #[error("the store holds something unreadable")]
     Malformed(#[from] serde_json::Error),
+    /// Something in it does not open with this key.
+    #[error("the store does not open with the key beside it: put back the store.key that it was made with")]
+    Sealed,
+    /// It is another device's.
+    #[error(
+        "the store belongs to device {bound}, not to {asked}: the sync position of one means nothing to the other; \
+         move the state folder away to begin anew"
+    )]
+    OtherDevice {
+        /// Whose it is.
+        bound: String,
+        /// Which one asked.
+        asked: OwnedDeviceId,
+    },
     /// It is somebody else's.
     #[error("the store belongs to {owner}, not to {asked}: give each account a state folder of its own")]
     OtherOwner {
@@ -59,11 +82,11 @@ pub enum StoreError {
 }
 
 impl Store {
-    /// Opens the store in `file` for `agent`, and makes it at the first time.
+    /// Opens the store in `file` for `agent` with its key, and makes it at the first time.
     ///
     /// # Errors
-    /// When the file can't be used, is newer than this version, or is another account's.
-    pub async fn open(file: &Path, agent: &UserId) -> Result<Self, StoreError> {
+    /// When the file can't be used, is newer than this version, was made with another key, or is another account's.
+    pub async fn open(file: &Path, agent: &UserId, key: &[u8; 32]) -> Result<Self, StoreError> {
         if !file.exists() {
             // SQLite's other files get the mode of this one.
             write_private(file, b"").map_err(|error| StoreError::Database(error.into()))?;
@@ -73,7 +96,7 @@ impl Store {
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(BUSY_TIMEOUT);
-        Self::with(SqlitePoolOptions::new().max_connections(4).connect_with(options).await?, agent).await
+        Self::with(SqlitePoolOptions::new().max_connections(4).connect_with(options).await?, agent, key).await
     }
 
     /// A store in memory, gone with its last handle.
@@ -88,11 +111,14 @@ impl Store {
             .max_lifetime(None)
             .connect("sqlite::memory:")
             .await?;
-        Self::with(pool, agent).await
+        Self::with(pool, agent, &[0; 32]).await
     }
 
-    async fn with(pool: SqlitePool, agent: &UserId) -> Result<Self, StoreError> {
-        sqlx::migrate!("src/store/migrations").run(&pool).await?;
+    async fn with(pool: SqlitePool, agent: &UserId, key: &[u8; 32]) -> Result<Self, StoreError> {
+        sqlx::migrate!("src/store/migrations").run(&pool).await.map_err(|error| match error {
+            MigrateError::VersionMissing(_) => StoreError::Newer,
+            error => StoreError::Schema(error),
+        })?;
         sqlx::query("INSERT OR IGNORE INTO owner (one, user) VALUES (1, ?)")
             .bind(agent.as_str())
             .execute(&pool)
@@ -101,7 +127,20 @@ impl Store {
         if owner != agent.as_str() {
             return Err(StoreError::OtherOwner { owner, asked: agent.to_owned() });
         }
-        Ok(Self { pool, agent: agent.to_owned() })
+        Ok(Self { pool, agent: agent.to_owned(), seal: Seal::new(key) })
+    }
+
+    /// Binds the store to the account's device; its words are those of that device's rooms.
+    ///
+    /// # Errors
+    /// When it is bound to another one, or fails.
+    pub async fn bind_device(&self, device: &DeviceId) -> Result<(), StoreError> {
+        sqlx::query("UPDATE owner SET device = ? WHERE device IS NULL")
+            .bind(device.as_str())
+            .execute(&self.pool)
+            .await?;
+        let bound: String = sqlx::query_scalar("SELECT device FROM owner").fetch_one(&self.pool).await?;
+        if bound == device.as_str() { Ok(()) } else { Err(StoreError::OtherDevice { bound, asked: device.to_owned() }) }
     }
 
     fn agent(&self) -> &str {
@@ -119,17 +158,40 @@ impl Store {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use ruma::user_id;
+    use ruma::{device_id, user_id};
 
     use super::*;
+
+    const KEY: [u8; 32] = [1; 32];
+
+    #[tokio::test]
+    async fn a_store_of_a_newer_version_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("store.sqlite3");
+        let store = Store::open(&file, user_id!("@bot:example.org"), &KEY).await.unwrap();
+        sqlx::query(
+            "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+             VALUES (9999, 'of the future', 1, x'00', 0)",
+        )
+        .execute(&store.pool)
+        .await
+        .unwrap();
+        let error = Store::open(&file, user_id!("@bot:example.org"), &KEY).await.unwrap_err();
+        assert!(error.to_string().starts_with("the store was written by a newer version"), "{error}");
+    }
 
     #[tokio::test]
     async fn a_store_is_one_accounts_alone() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("store.sqlite3");
-        Store::open(&file, user_id!("@bot:example.org")).await.unwrap();
-        Store::open(&file, user_id!("@bot:example.org")).await.unwrap();
-        let error = Store::open(&file, user_id!("@other:example.org")).await.unwrap_err();
+        Store::open(&file, user_id!("@bot:example.org"), &KEY).await.unwrap();
+        let store = Store::open(&file, user_id!("@bot:example.org"), &KEY).await.unwrap();
+        store.bind_device(device_id!("ONE")).await.unwrap();
+        store.bind_device(device_id!("ONE")).await.unwrap();
+        assert!(
+            store.bind_device(device_id!("OTHER")).await.unwrap_err().to_string().contains("device ONE, not to OTHER")
+        );
+        let error = Store::open(&file, user_id!("@other:example.org"), &KEY).await.unwrap_err();
         assert_eq!(
             error.to_string(),
             "the store belongs to @bot:example.org, not to @other:example.org: \

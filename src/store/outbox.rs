@@ -1,39 +1,66 @@
-//! What is sent: the frozen payload under its transaction id.
+//! What is sent: the frozen payload under its transaction id, and answers that are decided and not all sent.
 
 use matrix_link::{Outgoing, Payload};
-use ruma::{EventId, OwnedRoomId, OwnedTransactionId, RoomId, TransactionId};
+use ruma::{EventId, OwnedEventId, OwnedRoomId, OwnedTransactionId, TransactionId};
+use serde_json::Value;
 use sqlx::Row;
 
 use super::{Store, StoreError, inbox::now};
 
-/// A payload of which it is not known whether it arrived.
+const CONTENT: &str = "outbox.content";
+const ANSWER: &str = "answer.answer";
+
+/// Which part of the answer to which message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The message that is answered.
+    pub origin: OwnedEventId,
+    /// From 0; a long answer has several.
+    pub index: u32,
+}
+
+/// A payload before it is sent for the first time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Unsettled {
-    /// What was to be sent, with its transaction id.
-    pub outgoing: Outgoing,
+pub struct NewPayload<'a> {
+    /// The payload.
+    pub outgoing: &'a Outgoing,
+    /// What it is a part of.
+    pub part: Option<&'a Part>,
+    /// Whether it is the last content of its message.
+    pub is_last: bool,
+}
+
+/// What an earlier run has sent of an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sent {
+    /// The message's first event.
+    pub event: Option<OwnedEventId>,
+    /// Whether its last content stands there.
+    pub is_finished: bool,
 }
 
 impl Store {
-    /// Freezes an event before it is sent for the first time.
+    /// Freezes an event before it is sent for the first time. Redactions carry no words and are not kept.
     ///
     /// # Errors
     /// When the store fails; then it must not be sent.
-    pub async fn freeze(
-        &self,
-        txn: &TransactionId,
-        room: &RoomId,
-        event_type: &str,
-        content: &serde_json::Value,
-    ) -> Result<(), StoreError> {
-        sqlx::query("INSERT INTO outbox (txn, agent, room, event_type, content, queued_at) VALUES (?, ?, ?, ?, ?, ?)")
-            .bind(txn.as_str())
-            .bind(self.agent())
-            .bind(room.as_str())
-            .bind(event_type)
-            .bind(serde_json::to_string(content)?)
-            .bind(now())
-            .execute(&self.pool)
-            .await?;
+    pub async fn freeze(&self, payload: NewPayload<'_>) -> Result<(), StoreError> {
+        let Payload::Event { event_type, content } = &payload.outgoing.payload else { return Ok(()) };
+        sqlx::query(
+            "INSERT INTO outbox (txn, agent, room, event_type, content, origin, part, is_last, queued_at)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )
+        .bind(payload.outgoing.txn.as_str())
+        .bind(self.agent())
+        .bind(payload.outgoing.room.as_str())
+        .bind(event_type)
+        .bind(self.seal.seal(CONTENT, &serde_json::to_string(content)?)?)
+        .bind(payload.part.map(|part| part.origin.as_str()))
+        .bind(payload.part.map_or(0, |part| part.index))
+        .bind(payload.is_last)
+        .bind(now())
+        .execute(&self.pool)
+        .await?;
         Ok(())
     }
 
@@ -55,10 +82,10 @@ impl Store {
     ///
     /// # Errors
     /// When the store fails or holds something unreadable.
-    pub async fn unsettled(&self) -> Result<Vec<Unsettled>, StoreError> {
+    pub async fn unsettled(&self) -> Result<Vec<Outgoing>, StoreError> {
         let rows = sqlx::query(
             "SELECT txn, room, event_type, content FROM outbox
-             WHERE settled_at IS NULL AND agent = ? ORDER BY queued_at, rowid",
+             WHERE settled_at IS NULL AND agent = ? AND content IS NOT NULL ORDER BY seq",
         )
         .bind(self.agent())
         .fetch_all(&self.pool)
@@ -66,11 +93,70 @@ impl Store {
         rows.into_iter()
             .map(|row| {
                 let room = OwnedRoomId::try_from(row.get::<String, _>(1)).map_err(invalid)?;
-                let payload = Payload::Event { event_type: row.get(2), content: serde_json::from_str(row.get(3))? };
-                let txn = OwnedTransactionId::from(row.get::<String, _>(0));
-                Ok(Unsettled { outgoing: Outgoing { room, txn, payload } })
+                let content = serde_json::from_str(&self.seal.open(CONTENT, row.get(3))?)?;
+                let payload = Payload::Event { event_type: row.get(2), content };
+                Ok(Outgoing { room, txn: OwnedTransactionId::from(row.get::<String, _>(0)), payload })
             })
             .collect()
+    }
+
+    /// What has been sent of a part of an answer.
+    ///
+    /// # Errors
+    /// When the store fails or holds something unreadable.
+    pub async fn sent(&self, part: &Part) -> Result<Sent, StoreError> {
+        let rows = sqlx::query(
+            "SELECT event_id, is_last FROM outbox
+             WHERE agent = ? AND origin = ? AND part = ? AND event_id IS NOT NULL ORDER BY seq",
+        )
+        .bind(self.agent())
+        .bind(part.origin.as_str())
+        .bind(part.index)
+        .fetch_all(&self.pool)
+        .await?;
+        let event = rows.first().map(|row| row.get::<String, _>(0)).map(OwnedEventId::try_from);
+        Ok(Sent { event: event.transpose().map_err(invalid)?, is_finished: rows.iter().any(|row| row.get(1)) })
+    }
+
+    /// Keeps an answer before its first part is sent for good. The first decision stands.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn decide(&self, origin: &EventId, answer: &Value) -> Result<(), StoreError> {
+        sqlx::query("INSERT OR IGNORE INTO answer (agent, origin, answer, decided_at) VALUES (?, ?, ?, ?)")
+            .bind(self.agent())
+            .bind(origin.as_str())
+            .bind(self.seal.seal(ANSWER, &answer.to_string())?)
+            .bind(now())
+            .execute(&self.pool)
+            .await?;
+        Ok(())
+    }
+
+    /// The answer that an earlier run has decided on, and of which not all is known to be sent.
+    ///
+    /// # Errors
+    /// When the store fails or holds something unreadable.
+    pub async fn decided(&self, origin: &EventId) -> Result<Option<Value>, StoreError> {
+        let sealed: Option<Vec<u8>> = sqlx::query_scalar("SELECT answer FROM answer WHERE agent = ? AND origin = ?")
+            .bind(self.agent())
+            .bind(origin.as_str())
+            .fetch_optional(&self.pool)
+            .await?;
+        sealed.map(|sealed| Ok(serde_json::from_str(&self.seal.open(ANSWER, &sealed)?)?)).transpose()
+    }
+
+    /// All of an answer is sent and remembered.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn delivered(&self, origin: &EventId) -> Result<(), StoreError> {
+        sqlx::query("DELETE FROM answer WHERE agent = ? AND origin = ?")
+            .bind(self.agent())
+            .bind(origin.as_str())
+            .execute(&self.pool)
+            .await?;
+        Ok(())
     }
 }
 
@@ -82,25 +168,57 @@ pub(super) fn invalid(error: impl std::error::Error + Send + Sync + 'static) -> 
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use ruma::{event_id, room_id, user_id};
+    use ruma::{event_id, owned_event_id, owned_room_id, user_id};
     use serde_json::json;
 
     use super::*;
 
+    fn outgoing(txn: &str, body: &str) -> Outgoing {
+        let payload = Payload::Event { event_type: "m.room.message".into(), content: json!({ "body": body }) };
+        Outgoing { room: owned_room_id!("!r:example.org"), txn: txn.into(), payload }
+    }
+
+    async fn store() -> Store {
+        Store::in_memory(user_id!("@bot:example.org")).await.unwrap()
+    }
+
     #[tokio::test]
     async fn what_was_not_settled_comes_back_as_it_was_frozen() {
-        let store = Store::in_memory(user_id!("@bot:example.org")).await.unwrap();
-        let room = room_id!("!r:example.org");
+        let store = store().await;
         for (txn, body) in [("t1", "one"), ("t2", "two"), ("t3", "three")] {
-            store.freeze(txn.into(), room, "m.room.message", &json!({"body": body})).await.unwrap();
+            let outgoing = outgoing(txn, body);
+            store.freeze(NewPayload { outgoing: &outgoing, part: None, is_last: false }).await.unwrap();
         }
         store.settle("t1".into(), Some(event_id!("$one"))).await.unwrap();
         store.settle("t3".into(), None).await.unwrap();
-        let outgoing = Outgoing {
-            room: room.to_owned(),
-            txn: "t2".into(),
-            payload: Payload::Event { event_type: "m.room.message".into(), content: json!({"body": "two"}) },
-        };
-        assert_eq!(store.unsettled().await.unwrap(), [Unsettled { outgoing }]);
+        assert_eq!(store.unsettled().await.unwrap(), [outgoing("t2", "two")]);
+    }
+
+    #[tokio::test]
+    async fn a_part_knows_its_first_event_and_whether_it_is_finished() {
+        let store = store().await;
+        let part = Part { origin: owned_event_id!("$question"), index: 0 };
+        let mut seen = vec![store.sent(&part).await.unwrap()];
+        for (txn, is_last) in [("first", false), ("edit", false), ("last", true)] {
+            let outgoing = outgoing(txn, txn);
+            store.freeze(NewPayload { outgoing: &outgoing, part: Some(&part), is_last }).await.unwrap();
+            store.settle(txn.into(), Some(&EventId::parse(format!("${txn}")).unwrap())).await.unwrap();
+            seen.push(store.sent(&part).await.unwrap());
+        }
+        let sent = |is_finished| Sent { event: Some(owned_event_id!("$first")), is_finished };
+        assert_eq!(seen, [Sent::default(), sent(false), sent(false), sent(true)]);
+        let other = Part { index: 1, ..part };
+        assert_eq!(store.sent(&other).await.unwrap(), Sent::default());
+    }
+
+    #[tokio::test]
+    async fn the_first_decision_on_an_answer_stands_until_it_is_delivered() {
+        let store = store().await;
+        let question = event_id!("$question");
+        store.decide(question, &json!(["yes"])).await.unwrap();
+        store.decide(question, &json!(["no"])).await.unwrap();
+        assert_eq!(store.decided(question).await.unwrap(), Some(json!(["yes"])));
+        store.delivered(question).await.unwrap();
+        assert_eq!(store.decided(question).await.unwrap(), None);
     }
 }

@@ -3,7 +3,10 @@
 use ruma::{EventId, MilliSecondsSinceUnixEpoch, OwnedEventId, OwnedUserId, RoomId, UInt};
 use sqlx::{Row, sqlite::SqliteRow};
 
-use super::{Store, StoreError, outbox::invalid};
+use super::{Store, StoreError, inbox::now, outbox::invalid};
+
+const NAME: &str = "transcript.name";
+const TEXT: &str = "transcript.text";
 
 /// A message to be written down.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,8 +54,8 @@ impl Store {
         .bind(line.event_id.as_str())
         .bind(line.thread.as_ref().map(|id| id.as_str()))
         .bind(line.sender.as_str())
-        .bind(&line.name)
-        .bind(&line.text)
+        .bind(self.seal.seal(NAME, &line.name)?)
+        .bind(self.seal.seal(TEXT, &line.text)?)
         .bind(line.reply_to.as_ref().map(|id| id.as_str()))
         .bind(i64::from(line.sent_at.get()))
         .execute(&mut *transaction)
@@ -82,7 +85,7 @@ impl Store {
             "UPDATE transcript SET text = ?
              WHERE agent = ? AND room = ? AND event_id = ? AND sender = ? AND text IS NOT NULL",
         )
-        .bind(text)
+        .bind(self.seal.seal(TEXT, text)?)
         .bind(self.agent())
         .bind(room.as_str())
         .bind(event.as_str())
@@ -94,7 +97,8 @@ impl Store {
 
     /// Takes a message's words away for good.
     ///
-    /// Its places in the transcript and the inbox stay, so that its handle is not given again and it does not come again.
+    /// Its places in the transcript, the inbox and the outbox stay, so that its handle is not given again and it does not
+    /// come again.
     ///
     /// # Errors
     /// When the store fails.
@@ -106,8 +110,19 @@ impl Store {
             .bind(event.as_str())
             .execute(&mut *transaction)
             .await?;
-        sqlx::query("UPDATE inbox SET event = '{}' WHERE agent = ? AND event_id = ? AND handled_at IS NOT NULL")
+        sqlx::query(
+            "UPDATE inbox SET event = NULL, handled_at = COALESCE(handled_at, ?)
+             WHERE agent = ? AND room = ? AND event_id = ?",
+        )
+        .bind(now())
+        .bind(self.agent())
+        .bind(room.as_str())
+        .bind(event.as_str())
+        .execute(&mut *transaction)
+        .await?;
+        sqlx::query("UPDATE outbox SET content = NULL WHERE agent = ? AND room = ? AND event_id = ?")
             .bind(self.agent())
+            .bind(room.as_str())
             .bind(event.as_str())
             .execute(&mut *transaction)
             .await?;
@@ -128,8 +143,7 @@ impl Store {
         .bind(event.as_str())
         .fetch_optional(&self.pool)
         .await?
-        .as_ref()
-        .map(read)
+        .map(|row| self.read(&row))
         .transpose()
     }
 
@@ -149,7 +163,7 @@ impl Store {
         .bind(limit)
         .fetch_all(&self.pool)
         .await?;
-        rows.iter().rev().map(read).collect()
+        rows.iter().rev().map(|row| self.read(row)).collect()
     }
 
     /// Whether the agent itself has spoken in a thread, or began it.
@@ -167,23 +181,24 @@ impl Store {
         .fetch_one(&self.pool)
         .await?)
     }
-}
 
-fn read(row: &SqliteRow) -> Result<Line, StoreError> {
-    let event = |column| row.get::<Option<String>, _>(column).map(OwnedEventId::try_from).transpose().map_err(invalid);
-    let sent_at = UInt::try_from(row.get::<i64, _>(7)).map_err(invalid)?;
-    Ok(Line {
-        handle: row.get(0),
-        line: NewLine {
-            event_id: OwnedEventId::try_from(row.get::<String, _>(1)).map_err(invalid)?,
-            thread: event(2)?,
-            sender: OwnedUserId::try_from(row.get::<String, _>(3)).map_err(invalid)?,
-            name: row.get(4),
-            text: row.get(5),
-            reply_to: event(6)?,
-            sent_at: MilliSecondsSinceUnixEpoch(sent_at),
-        },
-    })
+    fn read(&self, row: &SqliteRow) -> Result<Line, StoreError> {
+        let event =
+            |column| row.get::<Option<String>, _>(column).map(OwnedEventId::try_from).transpose().map_err(invalid);
+        let sent_at = UInt::try_from(row.get::<i64, _>(7)).map_err(invalid)?;
+        Ok(Line {
+            handle: row.get(0),
+            line: NewLine {
+                event_id: OwnedEventId::try_from(row.get::<String, _>(1)).map_err(invalid)?,
+                thread: event(2)?,
+                sender: OwnedUserId::try_from(row.get::<String, _>(3)).map_err(invalid)?,
+                name: self.seal.open(NAME, row.get(4))?,
+                text: self.seal.open(TEXT, row.get(5))?,
+                reply_to: event(6)?,
+                sent_at: MilliSecondsSinceUnixEpoch(sent_at),
+            },
+        })
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 use tokio::time::Instant;
 
 use crate::{
-    outbox::{Liveness, Outbox, Place, Post, PostError, Text, TextKind, sent_size},
+    outbox::{Answer, Liveness, Outbox, Place, Post, PostError, Text, TextKind, sent_size},
     render::{first_sentence_ends, split},
 };
 
@@ -19,9 +19,18 @@ pub const NO_REPLY: &str = "[no reply]";
 /// More text is handed to the outbox no more often than this: it is rendered each time, and edits are further apart anyway.
 const SHOW_EVERY: Duration = Duration::from_millis(250);
 
+/// Whether the transcript remembers an answer. What failed is no example for later ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Memory {
+    Remembered,
+    Forgotten,
+}
+
 /// Where a draft goes and how it behaves.
 #[derive(Debug, Clone)]
 pub struct DraftSettings {
+    /// The message that is answered; none where nobody asked.
+    pub origin: Option<OwnedEventId>,
     /// The room.
     pub room: OwnedRoomId,
     /// Where in it.
@@ -48,7 +57,7 @@ pub(super) struct Draft {
 /// A draft's last words, as they were posted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Finished {
-    /// What stands in the room.
+    /// What the transcript remembers; empty where that is nothing.
     pub text: String,
     /// The events; more than one where it had to be split.
     pub events: Vec<OwnedEventId>,
@@ -115,32 +124,29 @@ impl Draft {
     }
 
     /// Delivers the whole, with a mark at the end where it broke off, as one message or several.
-    pub(super) async fn finish(self, mark: Option<&str>) -> Result<Finished, PostError> {
+    pub(super) async fn finish(self, mark: Option<&str>, memory: Memory) -> Result<Finished, PostError> {
         let text = self.text();
         let text = match (text.is_empty(), mark) {
             (_, None) => text,
-            // A mark alone is a service's word.
-            (true, Some(mark)) if !self.post.is_begun() => {
-                let event = self.post.finish(&Text::notice(mark)).await?;
-                return Ok(Finished { text: mark.to_owned(), events: vec![event] });
-            }
             (true, Some(mark)) => mark.to_owned(),
             (false, Some(mark)) => format!("{}\n\n*{mark}*", closed(&text)),
         };
-        let mut parts = self.parts(&text).into_iter();
-        let first = self.event_text(parts.next().unwrap_or_default(), Liveness::Finished);
-        let rest: Vec<_> = parts.map(|part| self.event_text(part, Liveness::Finished)).collect();
-        // All are on their way before the first is waited for: order is the outbox's.
-        let mut deliveries = vec![self.post.finish(&first)];
-        for part in &rest {
-            let place = Place { thread: self.settings.place.thread.clone(), reply_to: None };
-            deliveries.push(self.outbox.post(self.settings.room.clone(), place).finish(part));
-        }
-        let mut events = Vec::new();
-        for delivery in deliveries {
-            events.push(delivery.await?);
-        }
-        Ok(Finished { text, events })
+        // A mark alone is a service's word.
+        let parts = if self.text().is_empty() && !self.post.is_begun() {
+            vec![Text::notice(text.clone())]
+        } else {
+            let parts = self.parts(&text).into_iter();
+            parts.map(|part| self.event_text(part, Liveness::Finished)).collect()
+        };
+        let answer = Answer {
+            origin: self.settings.origin.clone(),
+            room: self.settings.room.clone(),
+            place: self.settings.place.clone(),
+            parts,
+            remembered: (memory == Memory::Remembered).then_some(text),
+        };
+        let events = self.outbox.deliver(self.post, &answer).await?;
+        Ok(Finished { text: answer.remembered.unwrap_or_default(), events })
     }
 
     /// Ends without a word, where none was shown.

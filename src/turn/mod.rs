@@ -84,7 +84,7 @@ pub struct Outcome {
     pub end: End,
     /// The handle of the newest line that the model was shown.
     pub seen: i64,
-    /// What stands in the room now; empty where nothing was said.
+    /// What the transcript remembers of what stands in the room now; empty where that is nothing.
     pub text: String,
     /// The events of it.
     pub events: Vec<OwnedEventId>,

@@ -10,7 +10,7 @@ use tokio::{
 
 use super::{
     DraftSettings, End, Limit, NO_REPLY, Outcome, Perception, Signal, TurnError,
-    draft::Draft,
+    draft::{Draft, Memory},
     limits::{LoopBreaker, Verdict},
     typing::Typing,
 };
@@ -79,7 +79,8 @@ pub async fn run(
         typing.end().await;
         return nothing;
     }
-    let delivered = draft.finish(mark).await;
+    let memory = if matches!(end, End::Failed(_)) { Memory::Forgotten } else { Memory::Remembered };
+    let delivered = draft.finish(mark, memory).await;
     typing.end().await;
     match delivered {
         Ok(finished) => Outcome { text: finished.text, events: finished.events, ..nothing },
