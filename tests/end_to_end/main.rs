@@ -5,7 +5,9 @@
 #![recursion_limit = "256"]
 
 mod contexts;
+mod crash;
 mod faults;
+mod homeserver_faults;
 mod invites;
 mod limits;
 mod restart;

@@ -114,9 +114,7 @@ async fn a_stop_before_the_first_word_is_answered_too() {
     let model = ModelServer::start([fail("", Fail::Stream(StreamFault::Silence))]).await;
     let talk = asked(&model).await;
     // The model has the question when the turn runs.
-    while model.shown().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    model.asked(1).await;
     let since = Instant::now();
     talk.alice.say(talk.room(), "!stop").await;
     let (end, took) = talk.ended(since).await;

@@ -38,6 +38,11 @@ impl Homeserver {
         Self { url, http: reqwest::Client::new() }
     }
 
+    /// The same homeserver at another address.
+    pub fn at(&self, url: String) -> Self {
+        Self { url, http: self.http.clone() }
+    }
+
     /// Makes an account whose name begins with `name`.
     pub async fn account(&self, name: &str) -> Account {
         static NUMBER: AtomicU32 = AtomicU32::new(0);

@@ -4,8 +4,10 @@ mod agent;
 mod homeserver;
 mod model;
 mod person;
+mod proxy;
 
 pub use agent::{Agent, AgentSetup};
 pub use homeserver::{Account, Homeserver};
 pub use model::{ModelServer, calls, fail, say};
 pub use person::{Person, Seen};
+pub use proxy::{Proxy, Trouble, Which};

@@ -31,6 +31,8 @@ pub struct ModelServer {
 #[derive(Default)]
 struct Played {
     steps: VecDeque<Step>,
+    /// What is played when the steps are at their end: the question, so many milliseconds a word.
+    echo_word_ms: Option<u64>,
     requests: Vec<Value>,
 }
 
@@ -51,7 +53,15 @@ pub fn fail(text: &str, fail: Fail) -> Step {
 
 impl ModelServer {
     pub async fn start(steps: impl IntoIterator<Item = Step>) -> Self {
-        let played = Played { steps: steps.into_iter().collect(), requests: Vec::new() };
+        Self::play(Played { steps: steps.into_iter().collect(), ..Played::default() }).await
+    }
+
+    /// Answers each question with its own words, several times.
+    pub async fn echo(word_ms: u64) -> Self {
+        Self::play(Played { echo_word_ms: Some(word_ms), ..Played::default() }).await
+    }
+
+    async fn play(played: Played) -> Self {
         let state = Arc::new(Mutex::new(played));
         let app = Router::new().route("/v1/chat/completions", post(answer)).with_state(state.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -69,6 +79,13 @@ impl ModelServer {
         self.state.lock().unwrap().steps.extend(steps);
     }
 
+    /// Waits until it was asked `times` times.
+    pub async fn asked(&self, times: usize) {
+        while self.shown().len() < times {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
     /// The `messages` of each request so far, as one text each.
     pub fn shown(&self) -> Vec<String> {
         self.state.lock().unwrap().requests.iter().map(|request| request["messages"].to_string()).collect()
@@ -84,8 +101,10 @@ impl Drop for ModelServer {
 async fn answer(State(state): State<Arc<Mutex<Played>>>, Json(request): Json<Value>) -> Response {
     let step = {
         let mut played = state.lock().unwrap();
+        let last = request["messages"].as_array().and_then(|all| all.last()?["content"].as_str().map(str::to_owned));
         played.requests.push(request);
-        played.steps.pop_front()
+        let echo = |word_ms| say(&format!("You said {}. ", last.unwrap_or_default()).repeat(10), word_ms);
+        played.steps.pop_front().or_else(|| played.echo_word_ms.map(echo))
     };
     let Some(step) = step else {
         return (StatusCode::IM_A_TEAPOT, "the script is at its end").into_response();
