@@ -6,6 +6,7 @@
 //! - [`Link::open`] (`session`): logs in once, keeps the session, restores it at every later start;
 //! - `trust`: cross-signing, recovery key, and which devices' words count;
 //! - [`Link::run_sync`] (`sync`): our own loop; what it received is in the caller's store before it asks for more;
+//! - [`Link::run_late_keys`] (`late`): what could not be decrypted is tried again when its key comes;
 //! - `invites`: accepted from allowed people only;
 //! - [`Sender`] (`sender`): the one way out, with the caller's transaction id;
 //! - [`Rooms`] (`rooms`): what is known of a room and its people.
@@ -19,6 +20,7 @@ mod access;
 mod event;
 mod files;
 mod invites;
+mod late;
 mod rooms;
 mod sender;
 mod session;
@@ -30,6 +32,6 @@ pub use event::{Event, EventKind, Membership, Message, MessageKind, ParseError, 
 pub use files::{private_dir, read_or_create_key, write_private};
 pub use rooms::{FetchError, NewRoom, Rooms};
 pub use sender::{Outgoing, Payload, SendError, Sender};
-pub use session::{Account, Credentials, Link, OpenError};
-pub use sync::{Batch, Sink, SinkError, SyncError, Typing};
+pub use session::{Account, Credentials, Link, OpenError, SyncLimits};
+pub use sync::{Batch, Sink, SinkError, SyncError, Typing, Undecrypted};
 pub use trust::TrustReport;

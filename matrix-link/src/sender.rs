@@ -7,17 +7,21 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use matrix_sdk::{Error, HttpError, RoomState, config::RequestConfig};
+use matrix_sdk::{Error, HttpError, Room, RoomState, config::RequestConfig};
+use matrix_sdk_base::crypto::{OlmError, SessionRecipientCollectionError};
 use ruma::{
-    OwnedEventId, OwnedRoomId, OwnedTransactionId,
+    OwnedEventId, OwnedRoomId, OwnedTransactionId, OwnedUserId,
     api::error::{ErrorKind, RetryAfter},
 };
 use serde_json::Value;
+use tokio::time::timeout;
 
 use crate::Link;
 
-/// How long one attempt at sending may take.
-const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long one attempt at sending may take, the sharing of keys included.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long its last request may take.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Something to send.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,20 +102,62 @@ impl Sender for Link {
             .get_room(&outgoing.room)
             .filter(|room| room.state() == RoomState::Joined)
             .ok_or_else(|| SendError::NotInRoom(outgoing.room.clone()))?;
-        match &outgoing.payload {
-            Payload::Event { event_type, content } => room
-                .send_raw(event_type, content.clone())
-                .with_transaction_id(&outgoing.txn)
-                .with_request_config(RequestConfig::new().disable_retry().timeout(ATTEMPT_TIMEOUT))
-                .await
-                .map(|sent| sent.response.event_id)
-                .map_err(classify),
-            Payload::Redaction { target } => room
-                .redact(target, None, Some(outgoing.txn.clone()))
-                .await
-                .map(|response| response.event_id)
-                .map_err(|error| classify(Error::Http(Box::new(error)))),
+        // Sharing keys is a part of the attempt, and has requests of its own.
+        match timeout(ATTEMPT_TIMEOUT, self.attempt(&room, outgoing)).await {
+            Ok(sent) => sent,
+            Err(elapsed) => Err(SendError::Unavailable(Box::new(elapsed))),
         }
+    }
+}
+
+impl Link {
+    async fn attempt(&self, room: &Room, outgoing: &Outgoing) -> Result<OwnedEventId, SendError> {
+        let sent = send_once(room, outgoing).await;
+        match &sent {
+            Err(Error::OlmError(error)) => match &**error {
+                // Somebody whom we have verified has a new identity. That must not silence us for all others in the room:
+                // they count as never verified, which `trust` judges.
+                OlmError::SessionRecipientCollectionError(
+                    SessionRecipientCollectionError::VerifiedUserChangedIdentity(users),
+                ) => {
+                    self.withdraw_verification(users).await;
+                    send_once(room, outgoing).await.map_err(classify)
+                }
+                _ => sent.map_err(classify),
+            },
+            _ => sent.map_err(classify),
+        }
+    }
+
+    async fn withdraw_verification(&self, users: &[OwnedUserId]) {
+        for user in users {
+            tracing::warn!(%user, "verified before, and has a new identity: no longer verified");
+            match self.client.encryption().get_user_identity(user).await {
+                Ok(Some(identity)) => {
+                    if let Err(error) = identity.withdraw_verification().await {
+                        tracing::error!(%user, %error, "verification not withdrawn");
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => tracing::error!(%user, %error, "identity can't be read"),
+            }
+        }
+    }
+}
+
+async fn send_once(room: &Room, outgoing: &Outgoing) -> Result<OwnedEventId, Error> {
+    match &outgoing.payload {
+        Payload::Event { event_type, content } => room
+            .send_raw(event_type, content.clone())
+            .with_transaction_id(&outgoing.txn)
+            .with_request_config(RequestConfig::new().disable_retry().timeout(REQUEST_TIMEOUT))
+            .await
+            .map(|sent| sent.response.event_id),
+        Payload::Redaction { target } => room
+            .redact(target, None, Some(outgoing.txn.clone()))
+            .await
+            .map(|response| response.event_id)
+            .map_err(|error| Error::Http(Box::new(error))),
     }
 }
 
@@ -125,12 +171,39 @@ fn classify(error: Error) -> SendError {
             return SendError::RateLimited { retry_after };
         }
         Some(ErrorKind::TooLarge) => return SendError::TooLarge,
+        // The session is to be mended; the event is not at fault.
+        Some(ErrorKind::UnknownToken(_)) => return SendError::Unavailable(Box::new(error)),
         _ => {}
     }
-    let status = error.as_client_api_error().map(|error| error.status_code);
+    let status = error.as_client_api_error().map(|error| error.status_code.as_u16());
+    let in_matrix_terms = error.client_api_error_kind().is_some();
     match (&error, status) {
-        (_, Some(status)) if status.is_client_error() && status.as_u16() != 408 => SendError::Refused(Box::new(error)),
+        (_, Some(413)) => SendError::TooLarge,
+        // A gateway's own page says nothing of the event: only the homeserver refuses for good.
+        (_, Some(400..=407 | 409..=499)) if in_matrix_terms => SendError::Refused(Box::new(error)),
         (Error::Http(http), None) if matches!(**http, HttpError::IntoHttp(_)) => SendError::Refused(Box::new(error)),
+        // Nobody may read it, or our own device is not trusted: it stays so until a person acts.
+        (Error::OlmError(olm), _) if matches!(**olm, OlmError::SessionRecipientCollectionError(_)) => {
+            SendError::Refused(Box::new(error))
+        }
         _ => SendError::Unavailable(Box::new(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_may_be_encrypted_for_nobody_is_refused_and_not_repeated() {
+        let error = OlmError::SessionRecipientCollectionError(SessionRecipientCollectionError::CrossSigningNotSetup);
+        let error = classify(Error::OlmError(Box::new(error)));
+        assert!(matches!(error, SendError::Refused(_)), "{error:?}");
+    }
+
+    #[test]
+    fn what_the_sdk_can_not_explain_may_pass() {
+        let error = classify(Error::InsufficientData);
+        assert!(matches!(error, SendError::Unavailable(_)) && error.retryable());
     }
 }

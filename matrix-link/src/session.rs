@@ -23,14 +23,14 @@ use matrix_sdk::{
     encryption::{BackupDownloadStrategy, EncryptionSettings},
     store::{RoomLoadSettings, StateStoreDataKey, StateStoreDataValue},
 };
-use ruma::{OwnedDeviceId, OwnedUserId, api::error::ErrorKind};
+use ruma::{MilliSecondsSinceUnixEpoch, OwnedDeviceId, OwnedUserId, api::error::ErrorKind};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::{
     AccessList, Trust,
     files::{private_dir, read_or_create_key, write_private},
     invites::Invites,
-    trust::recipients,
+    trust::{LookedUp, recipients},
 };
 
 /// How long one request may take, and how often it is repeated; sends have rules of their own (`sender`).
@@ -54,6 +54,23 @@ pub struct Account {
     pub trust: Trust,
     /// Whose invites are accepted.
     pub access: AccessList,
+    /// How much one round of sync brings.
+    pub limits: SyncLimits,
+}
+
+/// How much one round of sync brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SyncLimits {
+    /// Timeline events of a room, at most.
+    pub timeline_events: u32,
+    /// Events of a room that are fetched besides when it had more, at most.
+    pub gap_events: usize,
+}
+
+impl Default for SyncLimits {
+    fn default() -> Self {
+        Self { timeline_events: 100, gap_events: 500 }
+    }
 }
 
 /// How to log in.
@@ -71,8 +88,11 @@ pub struct Link {
     pub(crate) client: Client,
     pub(crate) user: OwnedUserId,
     pub(crate) access: AccessList,
+    pub(crate) trust: Trust,
+    pub(crate) looked_up: LookedUp,
     pub(crate) state_dir: PathBuf,
     pub(crate) invites: Invites,
+    pub(crate) limits: SyncLimits,
 }
 
 /// Why a session could not be opened.
@@ -161,8 +181,11 @@ impl Link {
             return Err(OpenError::NoCredentials(account.user));
         }
         if kept.is_none() && store.exists() {
-            // Left by a login that never succeeded or whose session was removed: keys of no device.
-            fs::remove_dir_all(&store).map_err(files)?;
+            // Left by a login that never succeeded or whose session was removed: keys of a device that is not ours now.
+            // They may still open old messages, so they are moved away and not removed.
+            let aside = folder.join(format!("matrix.old-{}", MilliSecondsSinceUnixEpoch::now().get()));
+            tracing::warn!(from = %store.display(), to = %aside.display(), "keys without a session are moved away");
+            fs::rename(&store, &aside).map_err(files)?;
         }
         private_dir(&store).map_err(files)?;
         let key = read_or_create_key(&folder.join("store.key")).map_err(files)?;
@@ -194,8 +217,17 @@ impl Link {
                 }
             }
         }
-        let Account { user, access, state_dir, .. } = account;
-        Ok(Self { client, user, access, state_dir, invites: Invites::default() })
+        let Account { user, access, trust, state_dir, limits, .. } = account;
+        Ok(Self {
+            client,
+            user,
+            access,
+            state_dir,
+            trust,
+            looked_up: LookedUp::default(),
+            invites: Invites::default(),
+            limits,
+        })
     }
 
     /// The device that this session is.

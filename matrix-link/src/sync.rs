@@ -4,17 +4,18 @@
 //! events and the position of one answer are one [`Batch`], which the [`Sink`] keeps whole or not at all; after a crash
 //! the same events come again. No work is done inside the SDK's handlers, since a sync waits for them.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use async_trait::async_trait;
 use matrix_sdk::{
     Error, Room,
     config::SyncSettings,
     deserialized_responses::{TimelineEvent, TimelineEventKind},
+    room::MessagesOptions,
     sync::SyncResponse,
 };
 use ruma::{
-    OwnedRoomId, OwnedUserId,
+    OwnedEventId, OwnedRoomId, OwnedUserId, RoomId,
     api::{
         client::{
             filter::{FilterDefinition, LazyLoadOptions},
@@ -34,8 +35,10 @@ const LONG_POLL: Duration = Duration::from_secs(30);
 /// The wait after a failed round doubles from the first to the second.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(30);
-/// Timeline events of one room in one round, at most.
-const TIMELINE_LIMIT: u32 = 100;
+/// Attempts at one page of a gap: all rooms wait for it.
+const GAP_TRIES: u32 = 8;
+/// Events that one request brings when a gap is filled.
+const GAP_PAGE: u32 = 100;
 
 /// What one round of sync brought.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -65,6 +68,46 @@ pub trait Sink: Send + Sync {
     /// # Errors
     /// When nothing was kept: the loop brings the same batch again and asks for no more until it is taken.
     async fn commit(&self, batch: &Batch) -> Result<(), SinkError>;
+
+    /// Which of these events of a room are kept. None when nothing of the room is: then it has no gap, only a past. A sink
+    /// without a memory of its own leaves this out.
+    ///
+    /// # Errors
+    /// When it can't be told now.
+    async fn kept(
+        &self,
+        _room: &RoomId,
+        _events: &[OwnedEventId],
+    ) -> Result<Option<BTreeSet<OwnedEventId>>, SinkError> {
+        Ok(None)
+    }
+
+    /// The oldest events that wait for a key, `limit` at most: all, or those of one session.
+    ///
+    /// # Errors
+    /// When it can't be told now.
+    async fn undecrypted(&self, _session: Option<&str>, _limit: u32) -> Result<Vec<Undecrypted>, SinkError> {
+        Ok(Vec::new())
+    }
+
+    /// An event that waited for a key has been decrypted: it is to be handled as if it came now, once.
+    ///
+    /// # Errors
+    /// When it was not kept; it waits on.
+    async fn decrypted(&self, _event: &Event) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
+/// An event that waits for a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undecrypted {
+    /// The room.
+    pub room: OwnedRoomId,
+    /// The event.
+    pub event: OwnedEventId,
+    /// The session whose key opens it.
+    pub session: String,
 }
 
 /// A batch could not be kept.
@@ -88,10 +131,10 @@ impl Link {
     pub async fn run_sync(&self, sink: &dyn Sink) -> Result<(), SyncError> {
         let mut retry = RETRY_FIRST;
         loop {
-            match self.client.sync_once(settings()).await {
+            match self.client.sync_once(self.settings()).await {
                 Ok(response) => {
                     retry = RETRY_FIRST;
-                    self.keep(sink, &self.batch(&response).await).await;
+                    self.keep(sink, &self.batch(sink, &response).await).await;
                     self.answer_invites();
                 }
                 Err(error) if matches!(error.client_api_error_kind(), Some(ErrorKind::UnknownToken(_))) => {
@@ -115,10 +158,13 @@ impl Link {
         }
     }
 
-    async fn batch(&self, response: &SyncResponse) -> Batch {
+    async fn batch(&self, sink: &dyn Sink, response: &SyncResponse) -> Batch {
         let mut batch = Batch { position: response.next_batch.clone(), ..Batch::default() };
         for (room_id, update) in &response.rooms.joined {
             let Some(room) = self.client.get_room(room_id) else { continue };
+            if let (true, Some(before)) = (update.timeline.limited, &update.timeline.prev_batch) {
+                batch.events.extend(self.fill_gap(sink, &room, before).await);
+            }
             for event in &update.timeline.events {
                 match self.convert(&room, event).await {
                     Ok(event) => batch.events.push(event),
@@ -132,6 +178,66 @@ impl Link {
             }
         }
         batch
+    }
+
+    /// The events of a room between the last one that is kept and `before`, in order; at most the newest
+    /// `limits.gap_events` of them. A room of which nothing is kept has no gap.
+    async fn fill_gap(&self, sink: &dyn Sink, room: &Room, before: &str) -> Vec<Event> {
+        let mut newest_first = Vec::new();
+        let mut from = Some(before.to_owned());
+        let (mut retry, mut tries) = (RETRY_FIRST, 0);
+        while let Some(token) = from.take() {
+            tries += 1;
+            match self.gap_page(sink, room, &token).await {
+                Ok(Page { events, before }) => {
+                    newest_first.extend(events);
+                    if newest_first.len() >= self.limits.gap_events {
+                        tracing::warn!(room = %room.room_id(), events = newest_first.len(), "gap is too long: older events are left out");
+                        newest_first.truncate(self.limits.gap_events);
+                        break;
+                    }
+                    from = before;
+                    (retry, tries) = (RETRY_FIRST, 0);
+                }
+                Err(error) if error.is_final() || tries >= GAP_TRIES => {
+                    tracing::error!(room = %room.room_id(), error = &error as &dyn std::error::Error, "gap not filled");
+                    break;
+                }
+                Err(error) => {
+                    tracing::warn!(room = %room.room_id(), error = &error as &dyn std::error::Error, wait = ?retry, "gap not filled yet");
+                    tokio::time::sleep(retry).await;
+                    retry = (retry * 2).min(RETRY_MAX);
+                    from = Some(token);
+                }
+            }
+        }
+        newest_first.reverse();
+        newest_first
+    }
+
+    /// One page of a gap, newest first, and where the next begins; none when a kept event was met.
+    async fn gap_page(&self, sink: &dyn Sink, room: &Room, token: &str) -> Result<Page, GapError> {
+        let mut options = MessagesOptions::backward().from(token);
+        options.limit = GAP_PAGE.into();
+        let page = room.messages(options).await.map_err(|error| GapError::Server(Box::new(error)))?;
+        let mut events = Vec::new();
+        for event in &page.chunk {
+            match self.convert(room, event).await {
+                Ok(event) => events.push(event),
+                Err(error) => tracing::warn!(room = %room.room_id(), %error, "event dropped"),
+            }
+        }
+        let ids: Vec<_> = events.iter().map(|event| event.id.clone()).collect();
+        let Some(kept) = sink.kept(room.room_id(), &ids).await? else {
+            return Ok(Page { events: Vec::new(), before: None });
+        };
+        match events.iter().position(|event| kept.contains(&event.id)) {
+            Some(known) => {
+                events.truncate(known);
+                Ok(Page { events, before: None })
+            }
+            None => Ok(Page { events, before: page.end }),
+        }
     }
 
     /// The SDK's event as ours.
@@ -148,12 +254,44 @@ impl Link {
     }
 }
 
-fn settings() -> SyncSettings {
-    let mut filter = FilterDefinition::default();
-    filter.room.state.lazy_load_options = LazyLoadOptions::Enabled { include_redundant_members: false };
-    filter.room.timeline.limit = Some(TIMELINE_LIMIT.into());
-    filter.room.timeline.lazy_load_options = LazyLoadOptions::Enabled { include_redundant_members: false };
-    filter.presence.limit = Some(uint!(0));
-    filter.presence.types = Some(Vec::new());
-    SyncSettings::new().timeout(LONG_POLL).filter(Filter::FilterDefinition(filter)).set_presence(PresenceState::Online)
+/// A page of a gap.
+struct Page {
+    events: Vec<Event>,
+    before: Option<String>,
+}
+
+/// Why a page of a gap could not be had.
+#[derive(Debug, thiserror::Error)]
+enum GapError {
+    #[error("the homeserver did not give the events")]
+    Server(#[source] Box<Error>),
+    #[error(transparent)]
+    Sink(#[from] SinkError),
+}
+
+impl GapError {
+    /// Whether the same request will fail again: the homeserver has understood it and said no.
+    fn is_final(&self) -> bool {
+        match self {
+            Self::Server(error) => error.as_client_api_error().is_some_and(|error| {
+                error.status_code.is_client_error() && !matches!(error.status_code.as_u16(), 408 | 429)
+            }),
+            Self::Sink(_) => false,
+        }
+    }
+}
+
+impl Link {
+    fn settings(&self) -> SyncSettings {
+        let mut filter = FilterDefinition::default();
+        filter.room.state.lazy_load_options = LazyLoadOptions::Enabled { include_redundant_members: false };
+        filter.room.timeline.limit = Some(self.limits.timeline_events.into());
+        filter.room.timeline.lazy_load_options = LazyLoadOptions::Enabled { include_redundant_members: false };
+        filter.presence.limit = Some(uint!(0));
+        filter.presence.types = Some(Vec::new());
+        SyncSettings::new()
+            .timeout(LONG_POLL)
+            .filter(Filter::FilterDefinition(filter))
+            .set_presence(PresenceState::Online)
+    }
 }

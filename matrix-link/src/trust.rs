@@ -4,7 +4,13 @@
 //! with a key backup. All of it is idempotent: later starts find it done. An identity whose secrets we lack is never
 //! replaced: that would break the trust that people have put into it.
 
-use std::{fs, path::PathBuf};
+use std::{
+    collections::HashMap,
+    fs,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use futures_util::future::OptionFuture;
 use matrix_sdk::{
@@ -13,8 +19,20 @@ use matrix_sdk::{
     encryption::recovery::RecoveryState,
 };
 use matrix_sdk_base::crypto::CollectStrategy;
+use ruma::{OwnedDeviceId, OwnedUserId};
+use tokio::time::{Instant, timeout};
 
 use crate::{Link, Standing, Trust, files::write_private};
+
+/// How long a lookup of somebody's devices may take.
+const LOOKUP_WITHIN: Duration = Duration::from_secs(5);
+/// How often the same device is looked up.
+const LOOKUP_EVERY: Duration = Duration::from_secs(60);
+/// Devices that are looked up in that time, at most.
+const MAX_LOOKUPS: usize = 256;
+
+/// Devices that were looked up a short time ago.
+pub(crate) type LookedUp = Arc<Mutex<HashMap<(OwnedUserId, Option<OwnedDeviceId>), Instant>>>;
 
 /// Where the account stands with its own keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,22 +110,38 @@ impl Link {
 
     /// The standing of the device behind a decrypted event.
     ///
-    /// A device that the SDK does not know yet, or knows as unsigned, is looked up once more with fresh keys: at the first
-    /// message of a new session its keys are often a moment behind.
+    /// A device that does not count as we know it is looked up once more with fresh keys: at the first message of a new
+    /// session its keys are often a moment behind. Only for people who may talk, not long, and seldom for one device: the
+    /// sync waits for it.
     pub(crate) async fn standing(&self, room: &Room, info: &EncryptionInfo) -> Standing {
         let first = standing(&info.verification_state);
-        if first >= Standing::CrossSigned
-            || matches!(info.verification_state, VerificationState::Unverified(VerificationLevel::MismatchedSender))
-        {
+        let forged = VerificationState::Unverified(VerificationLevel::MismatchedSender);
+        if first.meets(self.trust) || info.verification_state == forged || !self.may_look_up(info) {
             return first;
         }
-        if let Err(error) = self.client.encryption().request_user_identity(&info.sender).await {
-            tracing::warn!(sender = %info.sender, %error, "the sender's devices can't be looked up");
-            return first;
+        match timeout(LOOKUP_WITHIN, self.client.encryption().request_user_identity(&info.sender)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(sender = %info.sender, %error, "the sender's devices can't be looked up");
+                return first;
+            }
+            Err(_) => {
+                tracing::warn!(sender = %info.sender, "the sender's devices can't be looked up in time");
+                return first;
+            }
         }
         let fresh: OptionFuture<_> =
             info.session_id().map(|session| room.get_encryption_info(session, &info.sender)).into();
         fresh.await.flatten().map_or(first, |info| standing(&info.verification_state))
+    }
+
+    fn may_look_up(&self, info: &EncryptionInfo) -> bool {
+        let device = (info.sender.clone(), info.sender_device.clone());
+        let mut looked_up = self.looked_up.lock().unwrap_or_else(PoisonError::into_inner);
+        looked_up.retain(|_, at| at.elapsed() < LOOKUP_EVERY);
+        self.access.allows(&info.sender)
+            && looked_up.len() < MAX_LOOKUPS
+            && looked_up.insert(device, Instant::now()).is_none()
     }
 }
 

@@ -129,7 +129,7 @@ impl Talk<'_> {
         let (id, message) = match &event.kind {
             EventKind::Message(message) => (&event.id, message),
             EventKind::Edit { target, message } => (target, message),
-            EventKind::Undecryptable => {
+            EventKind::Undecryptable { .. } => {
                 self.screen.hint("(a message that can't be decrypted)")?;
                 return Ok(false);
             }

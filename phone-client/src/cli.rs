@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
-use matrix_link::{AccessEntry, AccessList, Account, Credentials, Link, Trust};
+use matrix_link::{AccessEntry, AccessList, Account, Credentials, Link, SyncLimits, Trust};
 use ruma::OwnedUserId;
 use secrecy::SecretString;
 
@@ -79,6 +79,7 @@ impl Chat {
             state_dir: self.state_dir.clone(),
             trust: Trust::CrossSigned,
             access: AccessList::from_iter([AccessEntry::User(self.agent.clone())]),
+            limits: SyncLimits::default(),
         };
         let link = Link::open(account, None).await?;
         link.establish_trust().await;

@@ -3,15 +3,19 @@
 mod models;
 
 use std::{
+    collections::BTreeSet,
     io::{self, Write},
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::Context;
 use async_trait::async_trait;
 use matrix_link::{
-    Account, Batch, Credentials, Link, OpenError, Rooms, Sink, SinkError, TrustReport, private_dir, read_or_create_key,
+    Account, Batch, Credentials, Link, OpenError, Rooms, Sink, SinkError, SyncLimits, TrustReport, private_dir,
+    read_or_create_key,
 };
+use ruma::{OwnedEventId, RoomId};
 use tokio::sync::Semaphore;
 
 use crate::{
@@ -25,6 +29,9 @@ use crate::{
     tools::{Now, Toolbox},
     turn::Typing,
 };
+
+/// How often what is kept long enough is looked for.
+const FORGET_EVERY: Duration = Duration::from_secs(3600);
 
 /// Runs the agent until it is told to end (Ctrl-C, SIGTERM).
 ///
@@ -59,7 +66,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         settings: settings(&config),
     };
     let mut hub = Hub::new(Arc::new(shared));
-    let inbox = Inbox::new(store, config.inbox.max_queued);
+    let inbox = Inbox::new(store.clone(), config.inbox.max_queued);
 
     let health = Health::new();
     let received = Watched { inbox: inbox.clone(), health: health.clone() };
@@ -68,10 +75,9 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     tokio::select! {
         served = http::serve(config.http.listen, health) => served.context("http.listen"),
         ended = link.run_sync(&received) => Err(ended.err().map_or_else(|| anyhow::anyhow!("sync ended"), Into::into)),
-        () = async {
-            outbox.taken_up().await;
-            inbox.run(&mut hub).await;
-        } => Ok(()),
+        () = inbox.run(&mut hub) => Ok(()),
+        () = link.run_late_keys(&inbox) => Ok(()),
+        () = forget(&store, &config.store) => Ok(()),
         () = outbox.run() => Ok(()),
         () = told_to_end() => {
             tracing::info!("told to end");
@@ -93,6 +99,10 @@ impl Sink for Watched {
         self.health.synced();
         Ok(())
     }
+
+    async fn kept(&self, room: &RoomId, events: &[OwnedEventId]) -> Result<Option<BTreeSet<OwnedEventId>>, SinkError> {
+        self.inbox.kept(room, events).await
+    }
 }
 
 fn account(config: &Config) -> Account {
@@ -105,6 +115,7 @@ fn account(config: &Config) -> Account {
         state_dir,
         trust: config.access.trust,
         access: config.access.allow.clone(),
+        limits: SyncLimits { timeline_events: config.inbox.sync_events, gap_events: config.inbox.max_gap_events },
     }
 }
 
@@ -144,6 +155,19 @@ fn announce(report: &TrustReport) -> io::Result<()> {
         tracing::warn!("the account's keys can't be recovered if this machine is lost");
     }
     Ok(())
+}
+
+/// Forgets what is kept long enough, from time to time.
+async fn forget(store: &Store, keep: &config::Store) {
+    let mut tick = tokio::time::interval(FORGET_EVERY);
+    loop {
+        tick.tick().await;
+        match store.forget_old(keep).await {
+            Ok(0) => {}
+            Ok(forgotten) => tracing::info!(forgotten, "old events and words forgotten"),
+            Err(error) => tracing::error!(error = &error as &dyn std::error::Error, "old words not forgotten"),
+        }
+    }
 }
 
 async fn told_to_end() {

@@ -87,6 +87,12 @@ pub struct Inbox {
     pub answer_within: Duration,
     /// Events waiting to be handled in memory; the rest waits in the store.
     pub max_queued: usize,
+    /// Events of a room that one sync brings, at most.
+    pub sync_events: u32,
+    /// Events of a room that are fetched when the sync left some out, at most.
+    pub max_gap_events: usize,
+    /// A room is told of a message whose key has not come after this time.
+    pub unreadable_after: Duration,
 }
 
 impl Inbox {
@@ -95,6 +101,28 @@ impl Inbox {
         Ok(Self {
             answer_within: inbox.get("answer_within_seconds")?.seconds(1..=2_592_000)?,
             max_queued: inbox.get("max_queued")?.whole(1..=100_000)?,
+            sync_events: inbox.get("sync_events")?.whole(1..=1000)?,
+            max_gap_events: inbox.get("max_gap_events")?.whole(0..=100_000)?,
+            unreadable_after: inbox.get("unreadable_after_seconds")?.seconds(1..=3600)?,
+        })
+    }
+}
+
+/// `[store]`: how long things are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Store {
+    /// What was received and sent.
+    pub keep_events: Duration,
+    /// What was said.
+    pub keep_transcript: Duration,
+}
+
+impl Store {
+    pub(super) fn read(reader: &mut Reader) -> Result<Self, ConfigError> {
+        let mut store = reader.table("store");
+        Ok(Self {
+            keep_events: store.get("keep_events_days")?.days(1..=3650)?,
+            keep_transcript: store.get("keep_transcript_days")?.days(1..=3650)?,
         })
     }
 }

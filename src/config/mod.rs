@@ -30,7 +30,7 @@ use jiff::tz::TimeZone;
 use self::reader::Reader;
 pub use self::{
     error::{ConfigError, Place},
-    limits::{Draft, Http, Inbox, Outbox, Turn},
+    limits::{Draft, Http, Inbox, Outbox, Store, Turn},
     matrix::{Access, Matrix},
     model::{Endpoint, Model, ResponseFormat, ToolCalls},
 };
@@ -54,6 +54,8 @@ pub struct Config {
     pub outbox: Outbox,
     /// What is received.
     pub inbox: Inbox,
+    /// How long things are kept.
+    pub store: Store,
     /// What is told over HTTP.
     pub http: Http,
     /// What is logged.
@@ -78,6 +80,7 @@ impl Config {
             draft: Draft::read(reader)?,
             outbox: Outbox::read(reader)?,
             inbox: Inbox::read(reader)?,
+            store: Store::read(reader)?,
             http: Http::read(reader)?,
             log: Log::read(reader)?,
         };

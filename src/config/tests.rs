@@ -204,18 +204,18 @@ fn a_bad_file_is_refused_with_file_line_and_key() {
         ("[modle]\nurl = 'x'", r#"config.toml:1: modle: unknown key; did you mean "model"?"#),
         ("[model.falback]", r#"config.toml:1: model.falback: unknown key; did you mean "fallback"?"#),
         (
-            "[inbox]\ncolour = 1",
-            "config.toml:2: inbox.colour: unknown key; known here: answer_within_seconds, max_queued",
+            "[draft]\ncolour = 1",
+            "config.toml:2: draft.colour: unknown key; known here: first_after_ms, edit_every_ms, max_edits",
         ),
         (
             "verbose = true",
             "config.toml:1: verbose: unknown key; known here: matrix, access, agent, model, turn, draft, outbox, \
-             inbox, http, log",
+             inbox, store, http, log",
         ),
         (
             "'model.url' = 'http://example.org'",
             "config.toml:1: model.url: unknown key; known here: matrix, access, agent, model, turn, draft, outbox, \
-             inbox, http, log",
+             inbox, store, http, log",
         ),
         // Secrets in the file.
         (

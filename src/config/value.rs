@@ -69,6 +69,11 @@ impl<'a> Found<'a> {
         self.whole(range).map(Duration::from_secs)
     }
 
+    /// A time in whole days.
+    pub(super) fn days(self, range: RangeInclusive<u64>) -> Result<Duration, ConfigError> {
+        self.whole(range).map(|days: u64| Duration::from_secs(days * 86_400))
+    }
+
     /// A time in whole milliseconds.
     pub(super) fn millis(self, range: RangeInclusive<u64>) -> Result<Duration, ConfigError> {
         self.whole(range).map(Duration::from_millis)

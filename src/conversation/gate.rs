@@ -30,9 +30,9 @@ pub(super) enum Reason {
 }
 
 /// Why the message is for the agent; None when it is not. A notice never is: bots write notices, and two bots that answer
-/// each other never end.
+/// each other never end. Nor is a message of a kind that we don't know, such as a request to verify a device.
 pub(super) fn addressed(message: &Message, facts: Facts<'_>) -> Option<Reason> {
-    if message.kind == MessageKind::Notice {
+    if matches!(message.kind, MessageKind::Notice | MessageKind::Other) {
         None
     } else if facts.direct {
         Some(Reason::Direct)

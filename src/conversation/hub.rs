@@ -1,11 +1,16 @@
 //! Takes every event once, in order, and hands it to the conversations that it bears on.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use matrix_link::{Event, EventKind, Message, MessageKind};
-use ruma::{EventId, OwnedEventId, RoomId};
-use tokio::sync::mpsc;
+use ruma::{EventId, OwnedEventId, OwnedRoomId, RoomId};
+use tokio::sync::mpsc::{self, error::TrySendError};
+use tokio::time::timeout;
 
 use super::{
     Input, Key, Prompt, Shared,
@@ -23,10 +28,15 @@ use crate::{
 
 /// Conversations that are kept in memory; beyond it idle ones are let go, which loses nothing.
 const MAX_CONVERSATIONS: usize = 4096;
+/// How long a lookup of a message that another refers to may take: all events wait for it.
+const LOOKUP_WITHIN: Duration = Duration::from_secs(5);
 /// The largest message that is written down, in bytes: the size of the largest event.
 const MAX_TEXT: usize = 65_536;
 /// An event that is sent before this process began by more than clocks differ is an old one.
 const CLOCK_SKEW: Duration = Duration::from_secs(30);
+
+const UNREADABLE: &str = "🔒 I can't read your last message: its key has not reached me. I answer when it comes. \
+                          If your device is new, verify it, or send the message again.";
 
 /// The sign that stops a turn, as a reaction to its draft.
 const STOP_SIGN: &str = "🛑";
@@ -36,6 +46,8 @@ pub struct Hub {
     shared: Arc<Shared>,
     conversations: HashMap<Key, Conversation>,
     bots: BotTurns,
+    /// Rooms and sessions that were told that a message can't be read.
+    told_unreadable: HashSet<(OwnedRoomId, String)>,
     began: Timestamp,
 }
 
@@ -49,7 +61,13 @@ impl Hub {
     /// A hub without conversations.
     pub fn new(shared: Arc<Shared>) -> Self {
         let began = shared.clock.now();
-        Self { shared, conversations: HashMap::new(), bots: BotTurns::default(), began }
+        Self {
+            shared,
+            conversations: HashMap::new(),
+            bots: BotTurns::default(),
+            told_unreadable: HashSet::new(),
+            began,
+        }
     }
 
     /// Takes one event. `receipt` is dropped when it is done with, which can be long after this returns.
@@ -65,7 +83,12 @@ impl Hub {
     }
 
     async fn take(&mut self, event: &Event, receipt: &Receipt) -> Result<(), StoreError> {
-        if event.sender == self.shared.rooms.user_id() {
+        let own = event.sender == self.shared.rooms.user_id();
+        if own && !matches!(event.kind, EventKind::Redaction { .. }) {
+            return Ok(());
+        }
+        if let EventKind::Undecryptable { session } = &event.kind {
+            self.unreadable(event, session.as_deref()).await;
             return Ok(());
         }
         let encrypted = self.shared.rooms.is_encrypted(&event.room).await;
@@ -77,18 +100,14 @@ impl Hub {
         match &event.kind {
             EventKind::Message(message) => self.message(event, message, receipt).await,
             EventKind::Edit { target, message } => self.edit(event, target, message).await,
-            EventKind::Redaction { target } => {
-                self.shared.store.strike_line(&event.room, target).await?;
-                self.tell_room(&event.room, &Input::Redacted(target.clone()));
-                Ok(())
-            }
+            EventKind::Redaction { target } => self.redaction(event, target).await,
             EventKind::Reaction { target, key } => {
                 if key.trim_end_matches('\u{fe0f}') == STOP_SIGN && self.may_talk(event) && !self.is_old(event) {
                     self.tell_room(&event.room, &Input::StopSign(target.clone()));
                 }
                 Ok(())
             }
-            EventKind::Membership { .. } | EventKind::Undecryptable | EventKind::Other { .. } => Ok(()),
+            EventKind::Membership { .. } | EventKind::Undecryptable { .. } | EventKind::Other { .. } => Ok(()),
         }
     }
 
@@ -102,12 +121,19 @@ impl Hub {
         let command = Command::parse(words).filter(|_| message.kind == MessageKind::Text && self.may_talk(event));
         if command == Some(Command::Stop) {
             if !self.is_replayed(event) {
-                self.tell(key, Input::Stop, receipt);
+                let addressed = direct || words != message.body.trim() || message.mentions_user(own) == Some(true);
+                self.tell(key, Input::Stop { addressed }, receipt);
             }
             return Ok(());
         }
-        if let Some(target) = message.reply_to.as_ref().or(message.thread.as_ref()) {
-            self.fetch_line(&event.room, target).await?;
+        if message.kind == MessageKind::Other {
+            return Ok(());
+        }
+        // Only for people who may talk: others must not be able to make everybody wait for a lookup.
+        if self.may_talk(event) {
+            for target in message.reply_to.iter().chain(&message.thread) {
+                self.fetch_line(&event.room, target).await?;
+            }
         }
         let reason = addressed(
             message,
@@ -170,6 +196,22 @@ impl Hub {
         Ok(())
     }
 
+    /// Takes an event's words out of all that is kept. When it was an edit, the message has its earlier text again.
+    async fn redaction(&self, event: &Event, target: &OwnedEventId) -> Result<(), StoreError> {
+        let store = &self.shared.store;
+        let edited = store.edited_by(target).await?;
+        store.strike_line(&event.room, target).await?;
+        if let Some(edited) = edited
+            && let Some(version) = store.newest_version(&edited).await?
+            && let Some(message) = version.message()
+        {
+            store.rewrite_line(&event.room, &edited, &version.sender, &text_of(message)).await?;
+            self.tell_room(&event.room, &Input::Edited(edited));
+        }
+        self.tell_room(&event.room, &Input::Redacted(target.clone()));
+        Ok(())
+    }
+
     async fn command(&self, command: Command<'_>, key: &Key) {
         if let Some(answer) = commands::answer(command, &self.shared, key).await {
             self.shared.notice(key, &answer);
@@ -182,9 +224,13 @@ impl Hub {
         if self.shared.store.line(room, id).await?.is_some() {
             return Ok(());
         }
-        let event = match self.shared.rooms.event(room, id).await {
-            Ok(event) => event,
-            Err(error) => {
+        let event = match timeout(LOOKUP_WITHIN, self.shared.rooms.event(room, id)).await {
+            Ok(Ok(event)) => event,
+            Err(_) => {
+                tracing::debug!(%room, event = %id, "target not fetched in time");
+                return Ok(());
+            }
+            Ok(Err(error)) => {
                 tracing::debug!(%room, event = %id, error = &error as &dyn std::error::Error, "target not fetched");
                 return Ok(());
             }
@@ -208,6 +254,35 @@ impl Hub {
             reply_to: message.reply_to.clone(),
             sent_at: event.sent_at,
         }
+    }
+
+    /// A message whose key has not come. Where all messages are for the agent, the room is told, once a session; elsewhere
+    /// it may be for others.
+    async fn unreadable(&mut self, event: &Event, session: Option<&str>) {
+        tracing::warn!(room = %event.room, event = %event.id, sender = %event.sender, "no key for an event (yet)");
+        let told = (event.room.clone(), session.unwrap_or_default().to_owned());
+        if !self.may_talk(event)
+            || self.is_old(event)
+            || self.told_unreadable.contains(&told)
+            || !self.shared.rooms.is_direct(&event.room).await
+        {
+            return;
+        }
+        if self.told_unreadable.len() >= MAX_CONVERSATIONS {
+            self.told_unreadable.clear();
+        }
+        self.told_unreadable.insert(told);
+        let (shared, event) = (self.shared.clone(), event.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(shared.settings.inbox.unreadable_after).await;
+            match shared.store.is_undecrypted(&event.id).await {
+                Ok(true) => shared.notice(&Key { room: event.room, thread: None }, UNREADABLE),
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::error!(error = &error as &dyn std::error::Error, "what waits for a key can't be read");
+                }
+            }
+        });
     }
 
     fn may_talk(&self, event: &Event) -> bool {
@@ -234,7 +309,16 @@ impl Hub {
             tokio::spawn(Task::new(self.shared.clone(), key.clone(), mails).run());
             Conversation { mailbox, pending: Arc::new(()) }
         });
-        let refused = conversation.put(input, Some(receipt.clone()));
+        let refused = match conversation.put(input, Some(receipt.clone())) {
+            Ok(()) => false,
+            Err(Refusal::Full) => true,
+            // Its task has ended in a panic: the next message begins it anew, and this one does not cost another.
+            Err(Refusal::Gone) => {
+                tracing::error!(room = %key.room, "the conversation's task is gone");
+                self.conversations.remove(&key);
+                false
+            }
+        };
         if refused {
             tracing::warn!(room = %key.room, "conversation is full: message refused");
             self.shared
@@ -245,7 +329,7 @@ impl Hub {
     /// Tells all conversations of a room, if they are there.
     fn tell_room(&self, room: &RoomId, input: &Input) {
         for (key, conversation) in &self.conversations {
-            if key.room == room && conversation.put(input.clone(), None) {
+            if key.room == room && conversation.put(input.clone(), None).is_err() {
                 tracing::warn!(%room, "conversation is full: signal lost");
             }
         }
@@ -253,11 +337,21 @@ impl Hub {
 }
 
 impl Conversation {
-    /// Puts something into the mailbox; says whether it was refused because it is full.
-    fn put(&self, input: Input, receipt: Option<Receipt>) -> bool {
+    /// Puts something into the mailbox.
+    fn put(&self, input: Input, receipt: Option<Receipt>) -> Result<(), Refusal> {
         let pending = Pending { _conversation: self.pending.clone(), _receipt: receipt };
-        self.mailbox.try_send(Mail { input, pending }).is_err()
+        self.mailbox.try_send(Mail { input, pending }).map_err(|error| match error {
+            TrySendError::Full(_) => Refusal::Full,
+            TrySendError::Closed(_) => Refusal::Gone,
+        })
     }
+}
+
+/// Why a mailbox did not take something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refusal {
+    Full,
+    Gone,
 }
 
 fn older(event: &Event, than: Timestamp, by: Duration) -> bool {

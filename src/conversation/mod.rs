@@ -120,8 +120,11 @@ enum Input {
     Prompt(Prompt),
     /// A message that is not for the agent, except that its words stop the sender's own turn.
     StopWord(OwnedUserId),
-    /// A person wants the turn to end (`!stop`), whoever's it is; with a word where there is none.
-    Stop,
+    /// A person wants the turn to end (`!stop`), whoever's it is.
+    Stop {
+        /// Whether it is said to this agent: then a word answers it where no turn runs.
+        addressed: bool,
+    },
     /// A person set 🛑 on this event.
     StopSign(OwnedEventId),
     /// A message has a new text.

@@ -40,7 +40,7 @@ impl Fence {
 
     fn around(&self, text: &str) -> String {
         let tag = &self.0;
-        format!("<<data {tag}>>\n{}\n<<end {tag}>>", text.replace(tag, ""))
+        format!("<<data {tag}>>\n{}\n<<end {tag}>>", text.replace(tag, "…"))
     }
 }
 
@@ -56,7 +56,7 @@ impl RoomPerception {
     async fn system_prompt(&self, others: bool) -> String {
         let own = self.shared.rooms.user_id();
         let name = self.shared.rooms.display_name(&self.key.room, own).await;
-        let person = self.shared.rooms.display_name(&self.key.room, &self.person).await;
+        let person = clean_name(&self.shared.rooms.display_name(&self.key.room, &self.person).await);
         let fence = others.then_some(&self.fence);
         system_prompt(&self.shared.settings.agent.system_prompt, &name, &person, self.direct, fence)
     }
@@ -180,8 +180,7 @@ impl Reader<'_> {
                 None => String::new(),
             },
         };
-        // A name is its owner's words too: one line, and no marks of ours.
-        let name: String = line.name.chars().filter(|c| !c.is_control() && !"[]<>".contains(*c)).take(64).collect();
+        let name = clean_name(&line.name);
         let text = self.cut(&line.text);
         if line.sender == self.person {
             format!("[{handle}] {name}{reply}: {text}")
@@ -196,6 +195,11 @@ impl Reader<'_> {
         }
         format!("{} (cut)", &text[..text.floor_char_boundary(self.max_line)])
     }
+}
+
+/// A name is its owner's words too: one line, not long, and no marks of ours.
+fn clean_name(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control() && !"[]<>".contains(*c)).take(64).collect()
 }
 
 fn size_of_tool(tool: &ToolSpec) -> usize {

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     outbox::{Answer, Earlier, Place, Post, PostEvent, Text},
     store::NewLine,
-    turn::{self, DraftSettings, End, Signal, Turn},
+    turn::{self, DraftSettings, Signal, Turn},
 };
 
 /// Signals to a running turn that it has not read yet. It reads them at once, or is about to end.
@@ -81,7 +81,8 @@ impl Task {
 
     fn when_idle(&mut self, mail: Mail) {
         match mail.input {
-            Input::Stop => self.shared.notice(&self.key, NOTHING_RUNS),
+            Input::Stop { addressed: true } => self.shared.notice(&self.key, NOTHING_RUNS),
+            Input::Stop { addressed: false } => {}
             Input::Prompt(prompt) if is_stop_word(&prompt.text) => {
                 self.shared.notice(&self.key, NOTHING_RUNS);
             }
@@ -94,7 +95,9 @@ impl Task {
         let (signals, told) = mpsc::channel(MAX_SIGNALS);
         let prompt = waiting.prompt.clone();
         let place = place(&self.key, &prompt);
+        self.shared.outbox.taken_up(&self.key.room).await;
         let draft = match self.shared.outbox.earlier(&prompt.event).await {
+            Ok(Earlier::Finished) => return,
             Ok(Earlier::Nothing) => None,
             Ok(Earlier::Draft(draft)) => Some(draft),
             Ok(Earlier::Decided(answer)) => return self.deliver_again(&prompt, &answer).await,
@@ -133,19 +136,17 @@ impl Task {
         tracing::info!(room = %self.key.room, end = ?outcome.end, "turn ended");
         self.remember(&outcome.text, outcome.events.first()).await;
         self.delivered(&waiting.prompt).await;
-        if outcome.end != End::Stopped {
-            // What the turn did not see is for the next one, before the words of others.
-            while let Some(unseen) = running.steered.pop_back() {
-                if unseen.prompt.handle > outcome.seen {
-                    self.waiting.push_front(unseen);
-                }
+        // What the turn did not see is for the next one, before the words of others.
+        while let Some(unseen) = running.steered.pop_back() {
+            if unseen.prompt.handle > outcome.seen {
+                self.waiting.push_front(unseen);
             }
         }
     }
 
     fn while_running(&mut self, running: &mut Running, mail: Mail) {
         match mail.input {
-            Input::Prompt(prompt) if is_stop_word(&prompt.text) => running.tell(Signal::Stop),
+            Input::Prompt(prompt) if is_stop_word(&prompt.text) => running.stop(),
             Input::Prompt(prompt) if prompt.person == running.prompt.person => {
                 if running.steered.len() >= self.shared.settings.turn.max_waiting {
                     // Its words stand in the transcript, where the turn on a later one reads them.
@@ -155,11 +156,11 @@ impl Task {
                 running.tell(Signal::Steer);
             }
             Input::Prompt(prompt) => self.wait(Waiting { prompt, _pending: mail.pending }),
-            Input::Stop => running.tell(Signal::Stop),
-            Input::StopWord(person) if person == running.prompt.person => running.tell(Signal::Stop),
-            Input::StopSign(target) if running.draft.get() == Some(target.clone()) => running.tell(Signal::Stop),
+            Input::Stop { .. } => running.stop(),
+            Input::StopWord(person) if person == running.prompt.person => running.stop(),
+            Input::StopSign(target) if running.draft.get() == Some(target.clone()) => running.stop(),
             Input::Edited(event) if event == running.prompt.event => running.tell(Signal::Replaced),
-            Input::Redacted(event) if event == running.prompt.event => running.tell(Signal::Stop),
+            Input::Redacted(event) if event == running.prompt.event => running.stop(),
             Input::Redacted(event) => {
                 self.waiting.retain(|one| one.prompt.event != event);
                 running.steered.retain(|one| one.prompt.event != event);
@@ -237,6 +238,12 @@ impl Task {
 }
 
 impl Running {
+    /// Ends the turn, and with it what the person had added before. What is said after the stop is for a new turn.
+    fn stop(&mut self) {
+        self.steered.clear();
+        self.tell(Signal::Stop);
+    }
+
     /// A turn that does not read any more is about to end by itself.
     fn tell(&self, signal: Signal) {
         let _ = self.signals.try_send(signal);

@@ -8,10 +8,11 @@
 #[cfg(test)]
 mod tests;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use matrix_link::{Batch, Sink, SinkError};
+use matrix_link::{Batch, Event, Sink, SinkError, Undecrypted};
+use ruma::{OwnedEventId, RoomId};
 use tokio::sync::{Notify, mpsc};
 
 use crate::{
@@ -95,8 +96,26 @@ async fn wait(retry: &mut Duration, error: &StoreError) {
 #[async_trait]
 impl Sink for Inbox {
     async fn commit(&self, batch: &Batch) -> Result<(), SinkError> {
-        self.store.receive(batch).await.map_err(|error| SinkError(Box::new(error)))?;
+        self.store.receive(batch).await.map_err(failed)?;
         self.arrived.notify_one();
         Ok(())
     }
+
+    async fn kept(&self, room: &RoomId, events: &[OwnedEventId]) -> Result<Option<BTreeSet<OwnedEventId>>, SinkError> {
+        self.store.kept(room, events).await.map_err(failed)
+    }
+
+    async fn undecrypted(&self, session: Option<&str>, limit: u32) -> Result<Vec<Undecrypted>, SinkError> {
+        self.store.undecrypted(session, limit).await.map_err(failed)
+    }
+
+    async fn decrypted(&self, event: &Event) -> Result<(), SinkError> {
+        self.store.decrypted(event).await.map_err(failed)?;
+        self.arrived.notify_one();
+        Ok(())
+    }
+}
+
+fn failed(error: StoreError) -> SinkError {
+    SinkError(Box::new(error))
 }

@@ -35,6 +35,8 @@ pub enum Earlier {
     Nothing,
     /// A draft that was never finished.
     Draft(OwnedEventId),
+    /// The whole: all parts are there.
+    Finished,
     /// An answer that is decided, and of which not all is known to be sent.
     Decided(Box<Answer>),
 }
@@ -49,6 +51,10 @@ impl Outbox {
             return Ok(Earlier::Decided(Box::new(serde_json::from_value(answer)?)));
         }
         let sent = self.0.store.sent(&Part { origin: origin.clone(), index: 0 }).await?;
+        // A decision outlives the delivery of all parts: with none, a finished part is the end of the matter.
+        if sent.is_finished {
+            return Ok(Earlier::Finished);
+        }
         Ok(sent.event.map_or(Earlier::Nothing, Earlier::Draft))
     }
 

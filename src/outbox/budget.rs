@@ -97,11 +97,14 @@ impl Budget {
 
     /// The homeserver refused an event. One that had a token shows that the rate is lower than believed.
     pub(super) fn refused(&mut self, grant: Grant, retry_after: Option<Duration>, now: Instant) {
+        // Several that were under way at one moment are refused together: that is one lesson.
+        let is_news = now >= self.blocked_until;
         self.blocked_until = now + retry_after.unwrap_or(REFUSED_WAIT);
         self.tokens = 1.0;
         self.filled_at = self.blocked_until;
         match grant {
-            Grant::Token => self.rate = (self.rate * SLOWER).max(MIN_RATE),
+            Grant::Token if is_news => self.rate = (self.rate * SLOWER).max(MIN_RATE),
+            Grant::Token => {}
             Grant::Probe => {
                 self.probe_at = now + self.probe_wait;
                 self.probe_wait = (self.probe_wait * 2).min(PROBE_MAX);

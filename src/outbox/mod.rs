@@ -26,7 +26,7 @@ use std::{
 };
 
 use matrix_link::{Outgoing, Payload, SendError, Sender};
-use ruma::{OwnedEventId, OwnedRoomId};
+use ruma::{OwnedEventId, OwnedRoomId, RoomId};
 use tokio::{
     sync::{Notify, oneshot, watch},
     time::{Instant, sleep_until},
@@ -56,8 +56,8 @@ struct Shared {
     queue: Mutex<Queue>,
     next_id: Mutex<PostId>,
     changed: Notify,
-    /// Events of an earlier run that are not settled yet; none before they were looked up.
-    left: watch::Sender<Option<usize>>,
+    /// Rooms with events of an earlier run that are not settled yet, and how many; none before they were looked up.
+    left: watch::Sender<Option<BTreeMap<OwnedRoomId, usize>>>,
     sender: Arc<dyn Sender>,
     store: Store,
     give_up_after: Duration,
@@ -120,11 +120,11 @@ impl Outbox {
         Post { id: self.insert(entry), outbox: self.clone(), finished: false }
     }
 
-    /// Waits until what an earlier run left unsettled is settled: from then on it is known what stands in the rooms.
-    pub async fn taken_up(&self) {
+    /// Waits until what an earlier run left unsettled in a room is settled: from then on it is known what stands there.
+    pub async fn taken_up(&self, room: &RoomId) {
         let mut left = self.0.left.subscribe();
         // The sender lives as long as we do.
-        let _ = left.wait_for(|left| *left == Some(0)).await;
+        let _ = left.wait_for(|left| left.as_ref().is_some_and(|left| !left.contains_key(room))).await;
     }
 
     /// Sends for ever.
@@ -149,14 +149,22 @@ impl Outbox {
     }
 
     async fn take_up_unsettled(&self) {
-        let unsettled = match self.0.store.unsettled().await {
-            Ok(unsettled) => unsettled,
-            Err(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "unsettled events can't be read");
-                Vec::new()
+        let mut retry = RETRY_FIRST;
+        let unsettled = loop {
+            match self.0.store.unsettled().await {
+                Ok(unsettled) => break unsettled,
+                Err(error) => {
+                    tracing::error!(error = &error as &dyn std::error::Error, wait = ?retry, "unsettled events can't be read");
+                    tokio::time::sleep(retry).await;
+                    retry = (retry * 2).min(RETRY_MAX);
+                }
             }
         };
-        self.0.left.send_replace(Some(unsettled.len()));
+        let mut left: BTreeMap<OwnedRoomId, usize> = BTreeMap::new();
+        for outgoing in &unsettled {
+            *left.entry(outgoing.room.clone()).or_default() += 1;
+        }
+        self.0.left.send_replace(Some(left));
         for Outgoing { room, txn, payload } in unsettled {
             let Payload::Event { content, .. } = payload else { continue };
             tracing::info!(%room, %txn, "event of an earlier run is sent again");
@@ -167,12 +175,21 @@ impl Outbox {
                 stored: true,
                 last: true,
                 done: Some(done),
-                ..Entry::new(room, Place::default(), Instant::now())
+                ..Entry::new(room.clone(), Place::default(), Instant::now())
             });
             let outbox = self.clone();
             tokio::spawn(async move {
                 let _ = settled.await;
-                outbox.0.left.send_modify(|left| *left = left.map(|left| left.saturating_sub(1)));
+                outbox.0.left.send_modify(|left| {
+                    if let Some(left) = left
+                        && let Some(count) = left.get_mut(&room)
+                    {
+                        *count -= 1;
+                        if *count == 0 {
+                            left.remove(&room);
+                        }
+                    }
+                });
             });
         }
     }
@@ -259,6 +276,7 @@ impl Outbox {
                 }
             } else {
                 entry.frozen = None;
+                entry.refused = true;
                 if attempt.frozen.last {
                     let reason = match error {
                         Some(error) if !error.retryable() => PostError::Refused(error.to_string()),

@@ -53,6 +53,8 @@ pub(super) struct Entry {
     pub failures: u32,
     /// When the frozen payload was first tried.
     pub tried_since: Instant,
+    /// Whether a draft was refused for good: then only the last content is tried.
+    pub refused: bool,
     /// Told how the last content went.
     pub done: Option<oneshot::Sender<Result<OwnedEventId, PostError>>>,
 }
@@ -109,12 +111,16 @@ pub(super) struct Queue {
 impl Queue {
     /// Chooses the next attempt and marks it as under way.
     pub fn next(&mut self, now: Instant) -> Next {
-        let mut busy: BTreeSet<&OwnedRoomId> = BTreeSet::new();
+        let working = || self.posts.iter().filter(|(_, post)| post.has_work(self.pace));
+        let mut busy: BTreeSet<&OwnedRoomId> =
+            self.posts.values().filter(|post| post.under_way).map(|post| &post.room).collect();
         let mut candidates: Vec<(Class, Instant, PostId)> = Vec::new();
         let mut wake: Option<Instant> = None;
-        for (id, post) in &self.posts {
-            // The first post of a room that has anything to do is the room's turn; the others wait for it.
-            if !post.has_work(self.pace) || !busy.insert(&post.room) || post.under_way {
+        // A room's first post that is to be there goes; its edits wait for all of those, since they may be skipped.
+        let to_be_there = working().filter(|(_, post)| post.class() != Class::Edit);
+        let edits = working().filter(|(_, post)| post.class() == Class::Edit);
+        for (id, post) in to_be_there.chain(edits) {
+            if !busy.insert(&post.room) {
                 continue;
             }
             let class = post.class();
@@ -160,13 +166,14 @@ impl Entry {
             edits: 0,
             failures: 0,
             tried_since: now,
+            refused: false,
             done: None,
         }
     }
 
     fn has_work(&self, pace: Pace) -> bool {
-        self.frozen.is_some()
-            || (self.wanted.is_some() && (self.last || self.event.is_none() || self.edits < pace.max_edits))
+        let may_be_shown = !self.refused && (self.event.is_none() || self.edits < pace.max_edits);
+        self.frozen.is_some() || (self.wanted.is_some() && (self.last || may_be_shown))
     }
 
     fn class(&self) -> Class {
@@ -297,6 +304,16 @@ mod tests {
         assert_eq!(attempt(queue.next(now)).post, 1);
         assert_eq!(queue.next(now), Next::Idle);
         taken(&mut queue, 1, now);
+        assert_eq!(attempt(queue.next(now)).post, 2);
+    }
+
+    #[test]
+    fn an_edit_that_waits_for_its_pace_holds_up_nothing_else_in_its_room() {
+        let now = Instant::now();
+        let mut queue = queue(now);
+        let streaming = Entry { event: Some(owned_event_id!("$e")), taken_at: Some(now), ..post("!r:x", "edit", now) };
+        queue.posts.insert(1, streaming);
+        queue.posts.insert(2, Entry { last: true, ..post("!r:x", "final", now) });
         assert_eq!(attempt(queue.next(now)).post, 2);
     }
 

@@ -28,7 +28,6 @@ use sqlx::{
 
 pub use inbox::Received;
 pub use outbox::{NewPayload, Part, Sent};
-pub use retention::Retention;
 pub use transcript::{Line, NewLine};
 
 /// How long a writer waits for another one.

@@ -47,14 +47,15 @@ impl Store {
     pub async fn freeze(&self, payload: NewPayload<'_>) -> Result<(), StoreError> {
         let Payload::Event { event_type, content } = &payload.outgoing.payload else { return Ok(()) };
         sqlx::query(
-            "INSERT INTO outbox (txn, agent, room, event_type, content, origin, part, is_last, queued_at)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO outbox (txn, agent, room, event_type, content, target, origin, part, is_last, queued_at)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )
         .bind(payload.outgoing.txn.as_str())
         .bind(self.agent())
         .bind(payload.outgoing.room.as_str())
         .bind(event_type)
         .bind(self.seal.seal(CONTENT, &serde_json::to_string(content)?)?)
+        .bind(content.get("m.new_content").and_then(|_| content["m.relates_to"]["event_id"].as_str()))
         .bind(payload.part.map(|part| part.origin.as_str()))
         .bind(payload.part.map_or(0, |part| part.index))
         .bind(payload.is_last)

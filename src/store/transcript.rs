@@ -111,8 +111,8 @@ impl Store {
             .execute(&mut *transaction)
             .await?;
         sqlx::query(
-            "UPDATE inbox SET event = NULL, handled_at = COALESCE(handled_at, ?)
-             WHERE agent = ? AND room = ? AND event_id = ?",
+            "UPDATE inbox SET event = NULL, session = NULL, handled_at = COALESCE(handled_at, ?)
+             WHERE agent = ? AND room = ? AND ? IN (event_id, target)",
         )
         .bind(now())
         .bind(self.agent())
@@ -120,7 +120,7 @@ impl Store {
         .bind(event.as_str())
         .execute(&mut *transaction)
         .await?;
-        sqlx::query("UPDATE outbox SET content = NULL WHERE agent = ? AND room = ? AND event_id = ?")
+        sqlx::query("UPDATE outbox SET content = NULL WHERE agent = ? AND room = ? AND ? IN (event_id, target)")
             .bind(self.agent())
             .bind(room.as_str())
             .bind(event.as_str())

@@ -168,11 +168,8 @@ impl House {
         let mut hub = Hub::new(Arc::new(shared));
         let mut tasks = JoinSet::new();
         tasks.spawn({
-            let (inbox, outbox) = (inbox.clone(), outbox.clone());
-            async move {
-                outbox.taken_up().await;
-                inbox.run(&mut hub).await;
-            }
+            let inbox = inbox.clone();
+            async move { inbox.run(&mut hub).await }
         });
         tasks.spawn(async move { outbox.run().await });
         let model = models.into_iter().next().unwrap().1;

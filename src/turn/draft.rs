@@ -50,6 +50,8 @@ pub(super) struct Draft {
     post: Post,
     settled: String,
     step: String,
+    /// What was shown last.
+    shown: String,
     /// Since when there is text that was not shown.
     unshown_since: Option<Instant>,
 }
@@ -65,7 +67,15 @@ pub(super) struct Finished {
 
 impl Draft {
     pub(super) fn new(outbox: Outbox, post: Post, settings: DraftSettings) -> Self {
-        Self { outbox, settings, post, settled: String::new(), step: String::new(), unshown_since: None }
+        Self {
+            outbox,
+            settings,
+            post,
+            settled: String::new(),
+            step: String::new(),
+            shown: String::new(),
+            unshown_since: None,
+        }
     }
 
     /// More text of the running step.
@@ -93,6 +103,11 @@ impl Draft {
             return;
         }
         let part = self.parts(&text).into_iter().next().unwrap_or_default();
+        // A draft that has outgrown its event stands as it is until the rest follows at the end.
+        if part == self.shown {
+            return;
+        }
+        self.shown.clone_from(&part);
         self.post.show(&self.event_text(part, Liveness::Live));
     }
 
@@ -125,15 +140,15 @@ impl Draft {
 
     /// Delivers the whole, with a mark at the end where it broke off, as one message or several.
     pub(super) async fn finish(self, mark: Option<&str>, memory: Memory) -> Result<Finished, PostError> {
-        let text = self.text();
-        let text = match (text.is_empty(), mark) {
-            (_, None) => text,
+        let said = self.text();
+        let text = match (said.is_empty(), mark) {
+            (_, None) => said.clone(),
             (true, Some(mark)) => mark.to_owned(),
-            (false, Some(mark)) => format!("{}\n\n*{mark}*", closed(&text)),
+            (false, Some(mark)) => format!("{}\n\n*{mark}*", closed(&said)),
         };
         // A mark alone is a service's word.
-        let parts = if self.text().is_empty() && !self.post.is_begun() {
-            vec![Text::notice(text.clone())]
+        let parts = if said.is_empty() && !self.post.is_begun() {
+            vec![Text::notice(text)]
         } else {
             let parts = self.parts(&text).into_iter();
             parts.map(|part| self.event_text(part, Liveness::Finished)).collect()
@@ -143,7 +158,8 @@ impl Draft {
             room: self.settings.room.clone(),
             place: self.settings.place.clone(),
             parts,
-            remembered: (memory == Memory::Remembered).then_some(text),
+            // Without the mark: it is ours, and a model that reads it as its own words writes it again.
+            remembered: Some(said).filter(|said| memory == Memory::Remembered && !said.is_empty()),
         };
         let events = self.outbox.deliver(self.post, &answer).await?;
         Ok(Finished { text: answer.remembered.unwrap_or_default(), events })

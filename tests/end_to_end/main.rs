@@ -7,11 +7,14 @@
 mod contexts;
 mod crash;
 mod faults;
+mod gaps;
 mod homeserver_faults;
 mod invites;
+mod late_keys;
 mod limits;
 mod restart;
 mod road;
 mod steering;
 mod stop;
 mod support;
+mod who_counts;

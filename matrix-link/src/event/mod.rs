@@ -42,7 +42,7 @@ impl Event {
             | EventKind::Redaction { .. }
             | EventKind::Membership { .. }
             | EventKind::Other { .. } => true,
-            EventKind::Undecryptable => false,
+            EventKind::Undecryptable { .. } => false,
             EventKind::Message(_) | EventKind::Edit { .. } => match &self.protection {
                 Protection::Clear => !room_encrypted,
                 Protection::Encrypted { standing, .. } => standing.meets(trust),
@@ -137,7 +137,10 @@ pub enum EventKind {
         change: Membership,
     },
     /// Encrypted, and we have no key for it (yet).
-    Undecryptable,
+    Undecryptable {
+        /// The session that encrypted it: its key opens it.
+        session: Option<String>,
+    },
     /// Anything else.
     Other {
         /// Its type.

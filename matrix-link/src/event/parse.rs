@@ -37,7 +37,9 @@ fn kind(raw: &Value) -> EventKind {
             .or_else(|| event_id(&raw["redacts"]))
             .map(|target| EventKind::Redaction { target }),
         "m.room.member" => membership(raw),
-        "m.room.encrypted" => Some(EventKind::Undecryptable),
+        "m.room.encrypted" => {
+            Some(EventKind::Undecryptable { session: content["session_id"].as_str().map(str::to_owned) })
+        }
         _ => None,
     };
     known.unwrap_or_else(|| EventKind::Other { event_type: event_type.to_owned() })
@@ -221,7 +223,10 @@ mod tests {
             parsed("m.reaction", reaction),
             EventKind::Reaction { target: owned_event_id!("$e"), key: "🛑".into() }
         );
-        assert_eq!(parsed("m.room.encrypted", json!({})), EventKind::Undecryptable);
+        assert_eq!(
+            parsed("m.room.encrypted", json!({"session_id": "s"})),
+            EventKind::Undecryptable { session: Some("s".into()) }
+        );
         assert_eq!(parsed("m.room.member", json!({})), EventKind::Other { event_type: "m.room.member".into() });
     }
 

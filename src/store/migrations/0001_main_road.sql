@@ -20,11 +20,18 @@ CREATE TABLE inbox (
     room TEXT NOT NULL,
     event_id TEXT NOT NULL,
     event BLOB,
+    -- The message that it is an edit of.
+    target TEXT,
+    -- The session whose key it waits for.
+    session TEXT,
     received_at INTEGER NOT NULL,
     handled_at INTEGER,
     UNIQUE (agent, event_id)
 ) STRICT;
 CREATE INDEX inbox_waiting ON inbox (seq) WHERE handled_at IS NULL;
+CREATE INDEX inbox_undecrypted ON inbox (session, seq) WHERE session IS NOT NULL;
+CREATE INDEX inbox_room ON inbox (agent, room);
+CREATE INDEX inbox_target ON inbox (agent, target) WHERE target IS NOT NULL;
 
 -- What was said, as its newest text; null when it was redacted.
 CREATE TABLE transcript (
@@ -52,6 +59,8 @@ CREATE TABLE outbox (
     room TEXT NOT NULL,
     event_type TEXT NOT NULL,
     content BLOB,
+    -- The message that it is an edit of.
+    target TEXT,
     origin TEXT,
     part INTEGER NOT NULL,
     is_last INTEGER NOT NULL,

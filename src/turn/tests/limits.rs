@@ -31,10 +31,10 @@ async fn a_turn_ends_after_its_steps_and_says_so_behind_its_text() {
     })
     .await;
     house.ask(ALICE, DIRECT, "Go on for ever.").await;
-    let ended = "Step 1.\n\nStep 2.\n\nStep 3.\n\n*⏹ Ended: this took too many steps.*";
-    assert_eq!(house.room(DIRECT), [ended]);
+    let said = "Step 1.\n\nStep 2.\n\nStep 3.";
+    assert_eq!(house.room(DIRECT), [format!("{said}\n\n*⏹ Ended: this took too many steps.*")]);
     house.ask(ALICE, DIRECT, "Are you there?").await;
-    assert!(house.shown(3).contains(&format!("assistant: {ended}\n\nuser: [3] alice: Are you there?\n")));
+    assert!(house.shown(3).contains(&format!("assistant: {said}\n\nuser: [3] alice: Are you there?\n")));
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use matrix_link::{
     AccessList, Account as LinkAccount, Batch, Credentials, Event, EventKind, Link, Message, NewRoom, Outgoing,
-    Payload, Sender, Sink, SinkError, Trust,
+    Payload, Sender, Sink, SinkError, SyncLimits, Trust,
 };
 use ruma::{EventId, OwnedEventId, OwnedRoomId, OwnedUserId, RoomId, TransactionId, UserId};
 use secrecy::SecretString;
@@ -72,6 +72,7 @@ impl Person {
                 state_dir: state.path().to_owned(),
                 trust: Trust::CrossSigned,
                 access: AccessList::parse(["*:localhost"]).unwrap(),
+                limits: SyncLimits::default(),
             },
             None,
         )
