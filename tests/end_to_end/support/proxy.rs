@@ -144,7 +144,7 @@ impl Shared {
     }
 }
 
-async fn pass(State(state): State<Arc<Shared>>, request: Request) -> Response {
+async fn pass(State(state): State<Arc<Shared>>, mut request: Request) -> Response {
     let trouble = state.trouble(&request);
     let happened = || state.happened.send_modify(|happened| *happened += 1);
     match trouble {
@@ -189,10 +189,12 @@ async fn pass(State(state): State<Arc<Shared>>, request: Request) -> Response {
         None if request.uri().path().ends_with("/sync") => {
             let late = std::mem::take(&mut *state.withheld.lock().unwrap());
             if late.is_empty() {
-                forward(&state, request).await
-            } else {
-                keys_of(forward(&state, request).await, &late).await.0
+                return forward(&state, request).await;
             }
+            // What was withheld is there at once: no long poll.
+            let at_once = request.uri().to_string().replace("timeout=30000", "timeout=0");
+            *request.uri_mut() = at_once.parse().unwrap();
+            keys_of(forward(&state, request).await, &late).await.0
         }
         None => forward(&state, request).await,
     }
