@@ -8,7 +8,9 @@
 //! - [`Link::run_sync`] (`sync`): our own loop; what it received is in the caller's store before it asks for more;
 //! - `invites`: accepted from allowed people only;
 //! - [`Sender`] (`sender`): the one way out, with the caller's transaction id;
-//! - [`Rooms`] (`rooms`): what is known of a room and its people.
+//! - [`Rooms`] (`rooms`): what is known of a room and its people;
+//! - `media`: encrypted files, up and down;
+//! - `diagnose`: what an operator's check asks.
 //!
 //! [`Sender`] and [`Rooms`] are traits, so that everything above runs in tests without a homeserver.
 
@@ -16,9 +18,11 @@
 #![recursion_limit = "256"]
 
 mod access;
+mod diagnose;
 mod event;
 mod files;
 mod invites;
+mod media;
 mod rooms;
 mod sender;
 mod session;
@@ -26,8 +30,10 @@ mod sync;
 mod trust;
 
 pub use access::{AccessEntry, AccessEntryError, AccessList, Trust, UnknownTrust};
+pub use diagnose::{DiagnoseError, KeyBackup, RecoveryKey, Session, homeserver_versions, keeps_session};
 pub use event::{Event, EventKind, Membership, Message, MessageKind, ParseError, Protection, Standing, parse};
 pub use files::{private_dir, read_or_create_key, write_private};
+pub use media::MediaError;
 pub use rooms::{FetchError, NewRoom, Rooms};
 pub use sender::{Outgoing, Payload, SendError, Sender};
 pub use session::{Account, Credentials, Link, OpenError};
