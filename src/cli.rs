@@ -20,4 +20,13 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
+    /// Tries all that the agent needs, and says what to do about what does not work; the agent must not be running.
+    Check {
+        /// The configuration, as for `run`.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// Prints one JSON object instead of lines.
+        #[arg(long)]
+        json: bool,
+    },
 }

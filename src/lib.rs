@@ -8,12 +8,14 @@
 //! - [`turn`]: the loop of model and tools ([`model`], [`tools`]);
 //! - [`outbox`]: paced and durable, the one way out ([`render`] makes the HTML).
 //!
-//! Beside the road: [`config`], [`store`], [`clock`], [`http`] (health); [`app`] puts them together.
+//! Beside the road: [`config`], [`store`], [`clock`], [`http`] (health); [`state_dir`] (one process at a time); [`app`] puts
+//! them together, and [`check`] finds out beforehand what would not work.
 
 // Futures that hold the SDK's sync are nested too deep for the default limit.
 #![recursion_limit = "256"]
 
 pub mod app;
+pub mod check;
 pub mod clock;
 pub mod config;
 pub mod conversation;
@@ -22,6 +24,7 @@ pub mod inbox;
 pub mod model;
 pub mod outbox;
 pub mod render;
+pub mod state_dir;
 pub mod store;
 #[cfg(test)]
 pub(crate) mod testing;

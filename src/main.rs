@@ -8,9 +8,11 @@ use std::{io::IsTerminal, process::ExitCode};
 
 use anyhow::Context;
 use clap::Parser;
+use tokio::runtime::Runtime;
 use tracing_subscriber::EnvFilter;
 use waybread::{
     app,
+    check::{self, Output},
     config::{Config, environment},
 };
 
@@ -20,9 +22,12 @@ const QUIET: [&str; 4] = ["matrix_sdk", "matrix_sdk_base", "matrix_sdk_crypto", 
 /// that is not listed yet while it is being made.
 const SILENT: [&str; 2] = ["matrix_sdk::http_client=off", "matrix_sdk_crypto::identities::manager=error"];
 
+/// What is heard beside a check's own lines, which tell what libraries complain of.
+const CHECK_FILTER: &str = "off,waybread=error,matrix_link=error";
+
 fn main() -> ExitCode {
-    match start(&cli::Cli::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+    match start(cli::Cli::parse().command) {
+        Ok(code) => code,
         Err(error) => {
             eprintln!("waybread: {error:#}");
             ExitCode::FAILURE
@@ -30,16 +35,37 @@ fn main() -> ExitCode {
     }
 }
 
-fn start(cli: &cli::Cli) -> anyhow::Result<()> {
-    let cli::Command::Run { config } = &cli.command;
-    let config = Config::load(config.as_deref(), environment())?;
-    let filter = EnvFilter::try_new(filter(&config.log.filter)).context("log.filter")?;
+fn start(command: cli::Command) -> anyhow::Result<ExitCode> {
+    match command {
+        cli::Command::Run { config } => {
+            let config = Config::load(config.as_deref(), environment())?;
+            log(&filter(&config.log.filter))?;
+            runtime()?.block_on(app::run(config))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        cli::Command::Check { config: file, json } => {
+            log(CHECK_FILTER)?;
+            let config = Config::load(file.as_deref(), environment());
+            let source =
+                file.map_or("config.toml in this folder, or the defaults".into(), |file| file.display().to_string());
+            let output = if json { Output::Json } else { Output::Lines };
+            let report = runtime()?.block_on(check::run(config, &source, output));
+            Ok(if report.works() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+    }
+}
+
+fn runtime() -> anyhow::Result<Runtime> {
+    Runtime::new().context("no threads")
+}
+
+fn log(filter: &str) -> anyhow::Result<()> {
     tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_env_filter(EnvFilter::try_new(filter).context("log.filter")?)
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .init();
-    tokio::runtime::Runtime::new().context("no threads")?.block_on(app::run(config))
+    Ok(())
 }
 
 /// The operator's filter, with the libraries made quiet that it does not name.

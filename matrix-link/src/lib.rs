@@ -9,7 +9,9 @@
 //! - [`Link::run_late_keys`] (`late`): what could not be decrypted is tried again when its key comes;
 //! - `invites`: accepted from allowed people only;
 //! - [`Sender`] (`sender`): the one way out, with the caller's transaction id;
-//! - [`Rooms`] (`rooms`): what is known of a room and its people.
+//! - [`Rooms`] (`rooms`): what is known of a room and its people;
+//! - `media`: encrypted files, up and down;
+//! - `diagnose`: what an operator's check asks.
 //!
 //! [`Sender`] and [`Rooms`] are traits, so that everything above runs in tests without a homeserver.
 
@@ -17,10 +19,12 @@
 #![recursion_limit = "256"]
 
 mod access;
+mod diagnose;
 mod event;
 mod files;
 mod invites;
 mod late;
+mod media;
 mod rooms;
 mod sender;
 mod session;
@@ -28,8 +32,10 @@ mod sync;
 mod trust;
 
 pub use access::{AccessEntry, AccessEntryError, AccessList, Trust, UnknownTrust};
+pub use diagnose::{DiagnoseError, KeyBackup, RecoveryKey, Session, homeserver_versions, keeps_session};
 pub use event::{Event, EventKind, Membership, Message, MessageKind, ParseError, Protection, Standing, parse};
 pub use files::{private_dir, read_or_create_key, write_private};
+pub use media::MediaError;
 pub use rooms::{FetchError, NewRoom, Rooms};
 pub use sender::{Outgoing, Payload, SendError, Sender};
 pub use session::{Account, Credentials, Link, OpenError, SyncLimits};

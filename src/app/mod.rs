@@ -1,6 +1,6 @@
 //! Puts the house together and runs it.
 
-mod models;
+pub(crate) mod models;
 
 use std::{
     collections::BTreeSet,
@@ -12,8 +12,7 @@ use std::{
 use anyhow::Context;
 use async_trait::async_trait;
 use matrix_link::{
-    Account, Batch, Credentials, Link, OpenError, Rooms, Sink, SinkError, SyncLimits, TrustReport, private_dir,
-    read_or_create_key,
+    Account, Batch, Credentials, Link, OpenError, Rooms, Sink, SinkError, SyncLimits, TrustReport, read_or_create_key,
 };
 use ruma::{OwnedEventId, RoomId};
 use tokio::sync::Semaphore;
@@ -25,6 +24,7 @@ use crate::{
     http::{self, Health},
     inbox::Inbox,
     outbox::Outbox,
+    state_dir::StateDir,
     store::Store,
     tools::{Now, Toolbox},
     turn::Typing,
@@ -40,8 +40,8 @@ const FORGET_EVERY: Duration = Duration::from_secs(3600);
 /// # Errors
 /// When it can't start, or the homeserver has ended its session.
 pub async fn run(config: Config) -> anyhow::Result<()> {
-    let state_dir = &config.matrix.state_dir;
-    private_dir(state_dir).with_context(|| format!("state folder {}", state_dir.display()))?;
+    let held = StateDir::open(&config.matrix.state_dir)?;
+    let state_dir = held.path();
     let key = read_or_create_key(&state_dir.join("store.key")).context("store.key")?;
     let store = Store::open(&state_dir.join("waybread.sqlite3"), &config.matrix.user, &key)
         .await
@@ -105,7 +105,8 @@ impl Sink for Watched {
     }
 }
 
-fn account(config: &Config) -> Account {
+/// The account to open.
+pub(crate) fn account(config: &Config) -> Account {
     let config::Matrix { homeserver, user, password, access_token, device_name, state_dir } = config.matrix.clone();
     Account {
         homeserver: homeserver.to_string(),
@@ -124,9 +125,17 @@ fn settings(config: &Config) -> Settings {
     Settings { access, agent, model, turn, draft, outbox, inbox }
 }
 
-/// Says what the operator can do about a session that does not open.
+/// Adds what the operator can do about a session that does not open.
 fn explain(error: OpenError, config: &Config) -> anyhow::Error {
-    let advice = match &error {
+    match advice(&error, config) {
+        Some(advice) => anyhow::anyhow!("{:#}; {advice}", anyhow::Error::new(error)),
+        None => error.into(),
+    }
+}
+
+/// What the operator can do about a session that does not open, where the error does not say it itself.
+pub(crate) fn advice(error: &OpenError, config: &Config) -> Option<String> {
+    Some(match error {
         OpenError::NoCredentials(_) => "write the account's password into the file that matrix.password_file names \
                                         (chmod 600), or set WAYBREAD_MATRIX_PASSWORD"
             .to_owned(),
@@ -134,9 +143,8 @@ fn explain(error: OpenError, config: &Config) -> anyhow::Error {
         OpenError::Unreachable { .. } => {
             format!("check matrix.homeserver ({}) and whether it runs", config.matrix.homeserver)
         }
-        _ => return error.into(),
-    };
-    anyhow::anyhow!("{:#}; {advice}", anyhow::Error::new(error))
+        _ => return None,
+    })
 }
 
 /// Tells the operator how the account's keys stand.

@@ -52,7 +52,8 @@ pub(super) fn build(config: &config::Model, store: &Store) -> anyhow::Result<Vec
     Ok((0..asked.len()).map(|index| NamedModel { name: asked[index].name(), model: Arc::new(chain(index)) }).collect())
 }
 
-fn endpoint_of(config: &config::Model, endpoint: &config::Endpoint) -> Endpoint {
+/// The endpoint as it is asked.
+pub(crate) fn endpoint_of(config: &config::Model, endpoint: &config::Endpoint) -> Endpoint {
     Endpoint {
         url: endpoint.url.to_string(),
         name: endpoint.name.clone(),

@@ -17,6 +17,7 @@
 pub mod chain;
 mod chunk;
 mod constrained;
+pub mod context;
 mod error;
 mod exchange;
 #[cfg(test)]

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use futures_util::stream::{Stream, StreamExt as _};
-use reqwest::Url;
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue};
+use reqwest::{RequestBuilder, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Serialize;
 use serde_json::Value;
@@ -117,6 +117,15 @@ impl OpenAi {
             max_tokens: self.endpoint.reply_tokens,
             stream: true,
             stream_options: StreamOptions { include_usage: true },
+        }
+    }
+
+    /// A question about the server itself.
+    pub(super) fn get(&self, url: Url) -> RequestBuilder {
+        let get = self.client.get(url);
+        match &self.authorization {
+            Some(authorization) => get.header(AUTHORIZATION, authorization),
+            None => get,
         }
     }
 

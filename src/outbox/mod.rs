@@ -33,6 +33,7 @@ use tokio::{
 };
 
 pub use answer::{Answer, Earlier};
+pub(crate) use content::edit;
 pub use content::{Liveness, Place, Text, TextKind, sent_size};
 
 use crate::{

@@ -66,19 +66,18 @@ impl AgentSetup {
         self.folder.path().join("state")
     }
 
+    /// The program, with this set-up.
+    pub fn command(&self, name: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_waybread"));
+        command.arg(name).current_dir(self.folder.path()).envs(self.environment.iter().cloned()).stdin(Stdio::null());
+        command
+    }
+
     /// Starts it and waits until it is ready.
     pub async fn start(&self) -> Agent {
         let log = self.folder.path().join("log");
         let stderr = fs::OpenOptions::new().create(true).append(true).open(&log).unwrap();
-        let mut process = Command::new(env!("CARGO_BIN_EXE_waybread"))
-            .arg("run")
-            .current_dir(self.folder.path())
-            .envs(self.environment.iter().cloned())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(stderr)
-            .spawn()
-            .unwrap();
+        let mut process = self.command("run").stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
         let (ready, is_ready) = mpsc::channel();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
         std::thread::spawn(move || {

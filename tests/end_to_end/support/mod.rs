@@ -1,12 +1,14 @@
 //! A homeserver, an agent, people and a model to test with.
 
 mod agent;
+mod checked;
 mod homeserver;
 mod model;
 mod person;
 mod proxy;
 
 pub use agent::{Agent, AgentSetup};
+pub use checked::Checked;
 pub use homeserver::{Account, Homeserver};
 pub use model::{ModelServer, calls, fail, say};
 pub use person::{Person, Seen};

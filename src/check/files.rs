@@ -1,0 +1,93 @@
+//! The state folder: ours alone, closed to others, with a store that opens.
+
+use std::{fs, io, os::unix::fs::PermissionsExt, path::Path};
+
+use matrix_link::read_or_create_key;
+
+use super::Report;
+use crate::{
+    config::Config,
+    state_dir::{StateDir, StateDirError},
+    store::{Store, StoreError},
+};
+
+/// The permission bits of everybody but the owner.
+const GROUP_AND_OTHERS: u32 = 0o077;
+/// What is secret in the folder.
+const SECRETS: [&str; 3] = ["session.json", "store.key", "recovery-key"];
+
+/// The folder, held until the check is over, and the store in it where there is one already.
+pub(super) struct State {
+    held: StateDir,
+    store: Option<Store>,
+}
+
+impl State {
+    pub(super) fn path(&self) -> &Path {
+        self.held.path()
+    }
+
+    pub(super) fn store(&self) -> Option<&Store> {
+        self.store.as_ref()
+    }
+}
+
+/// None where the session can't be opened.
+pub(super) async fn check(report: &mut Report, config: &Config) -> Option<State> {
+    let folder = &config.matrix.state_dir;
+    let held = match StateDir::open(folder) {
+        Ok(held) => held,
+        Err(error) => {
+            let advice = match &error {
+                StateDirError::InUse(_) => "stop it, or set matrix.state_dir if it is another account's".to_owned(),
+                StateDirError::Files { .. } => format!(
+                    "see to it that {} can be made and written by this user, or set matrix.state_dir",
+                    folder.display()
+                ),
+            };
+            report.fail("state folder", super::told(&error.into()), advice);
+            report.not_checked("store");
+            return None;
+        }
+    };
+    let open: Vec<_> = [""].into_iter().chain(SECRETS).map(|name| folder.join(name)).filter(|it| is_open(it)).collect();
+    if open.is_empty() {
+        report.ok("state folder", folder.display());
+    } else {
+        let list = open.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ");
+        report.warn("state folder", format!("open to group or others: {list}"), format!("run: chmod go= {list}"));
+    }
+    match store(config, folder).await {
+        Ok(store) => {
+            report.ok("store", if store.is_some() { "opens" } else { "none yet: the first run makes it" });
+            Some(State { held, store })
+        }
+        Err(error) => {
+            report.fail(
+                "store",
+                super::told(&error),
+                "nothing was changed; docs/operate.md, \"When something is wrong\"",
+            );
+            None
+        }
+    }
+}
+
+fn is_open(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & GROUP_AND_OTHERS != 0)
+}
+
+/// A store that is not there is left to the first run: it binds itself to an account, whose name may still be wrong.
+async fn store(config: &Config, folder: &Path) -> anyhow::Result<Option<Store>> {
+    let file = folder.join("waybread.sqlite3");
+    if !file.exists() {
+        return Ok(None);
+    }
+    let key = folder.join("store.key");
+    if !key.exists() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, format!("{} is missing", key.display())).into());
+    }
+    let key = read_or_create_key(&key)?;
+    let opened: Result<Store, StoreError> = Store::open(&file, &config.matrix.user, &key).await;
+    Ok(Some(opened?))
+}
