@@ -6,6 +6,8 @@
 //! - [`Link::open`] (`session`): logs in once, keeps the session, restores it at every later start;
 //! - `trust`: cross-signing, recovery key, and which devices' words count;
 //! - [`Link::run_sync`] (`sync`): our own loop; what it received is in the caller's store before it asks for more;
+//! - `watchdog`: a round of it that makes no progress is begun anew, and [`Link::sync_state`] shows it;
+//! - `renewal`: fresh tokens are written down, a soft logout is followed by a login of the same device;
 //! - `invites`: accepted from allowed people only;
 //! - [`Sender`] (`sender`): the one way out, with the caller's transaction id;
 //! - [`Rooms`] (`rooms`): what is known of a room and its people.
@@ -19,17 +21,20 @@ mod access;
 mod event;
 mod files;
 mod invites;
+mod renewal;
 mod rooms;
 mod sender;
 mod session;
 mod sync;
 mod trust;
+mod watchdog;
 
 pub use access::{AccessEntry, AccessEntryError, AccessList, Trust, UnknownTrust};
 pub use event::{Event, EventKind, Membership, Message, MessageKind, ParseError, Protection, Standing, parse};
 pub use files::{private_dir, read_or_create_key, write_private};
 pub use rooms::{FetchError, NewRoom, Rooms};
 pub use sender::{Outgoing, Payload, SendError, Sender};
-pub use session::{Account, Credentials, Link, OpenError};
+pub use session::{Account, Credentials, Link, OpenError, StoreLoss, set_device_aside};
 pub use sync::{Batch, Sink, SinkError, SyncError, Typing};
 pub use trust::TrustReport;
+pub use watchdog::SyncState;

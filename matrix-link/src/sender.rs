@@ -125,6 +125,8 @@ fn classify(error: Error) -> SendError {
             return SendError::RateLimited { retry_after };
         }
         Some(ErrorKind::TooLarge) => return SendError::TooLarge,
+        // The sync loop logs in again, or ends.
+        Some(ErrorKind::UnknownToken(_)) => return SendError::Unavailable(Box::new(error)),
         _ => {}
     }
     let status = error.as_client_api_error().map(|error| error.status_code);
