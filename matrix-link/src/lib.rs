@@ -36,5 +36,5 @@ pub use rooms::{FetchError, NewRoom, Rooms};
 pub use sender::{Outgoing, Payload, SendError, Sender};
 pub use session::{Account, Credentials, Link, OpenError, StoreLoss, set_device_aside};
 pub use sync::{Batch, Sink, SinkError, SyncError, Typing};
-pub use trust::TrustReport;
+pub use trust::{ResetError, TrustReport};
 pub use watchdog::SyncState;
