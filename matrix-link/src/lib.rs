@@ -5,6 +5,7 @@
 //!
 //! - [`Link::open`] (`session`): logs in once, keeps the session, restores it at every later start;
 //! - `trust`: cross-signing, recovery key, and which devices' words count;
+//! - [`Link::answer_verifications`], [`Link::verify`] (`verification`): people and we compare emoji;
 //! - [`Link::run_sync`] (`sync`): our own loop; what it received is in the caller's store before it asks for more;
 //! - `watchdog`: a round of it that makes no progress is begun anew, and [`Link::sync_state`] shows it;
 //! - `renewal`: fresh tokens are written down, a soft logout is followed by a login of the same device;
@@ -27,6 +28,7 @@ mod sender;
 mod session;
 mod sync;
 mod trust;
+mod verification;
 mod watchdog;
 
 pub use access::{AccessEntry, AccessEntryError, AccessList, Trust, UnknownTrust};
@@ -37,4 +39,5 @@ pub use sender::{Outgoing, Payload, SendError, Sender};
 pub use session::{Account, Credentials, Link, OpenError, StoreLoss, set_device_aside};
 pub use sync::{Batch, Sink, SinkError, SyncError, Typing};
 pub use trust::{ResetError, TrustReport};
+pub use verification::{Comparison, Confirm, Emoji, Verifier, VerifyError};
 pub use watchdog::SyncState;
