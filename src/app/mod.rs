@@ -1,48 +1,60 @@
 //! Puts the house together and runs it.
 
 mod models;
+mod open;
+mod verify;
 
 use std::{
     io::{self, Write},
     sync::Arc,
 };
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use async_trait::async_trait;
-use matrix_link::{
-    Account, Batch, Credentials, Link, OpenError, Rooms, Sink, SinkError, TrustReport, private_dir, read_or_create_key,
-};
+use matrix_link::{Batch, Confirm, Rooms, Sink, SinkError, SyncError, Trust};
 use tokio::sync::Semaphore;
 
 use crate::{
     clock::SystemClock,
-    config::{self, Config},
+    config::Config,
     conversation::{Hub, Settings, Shared},
     http::{self, Health},
     inbox::Inbox,
     outbox::Outbox,
-    store::Store,
     tools::{Now, Toolbox},
     turn::Typing,
 };
 
-/// Runs the agent until it is told to end (Ctrl-C, SIGTERM).
+pub use verify::verify;
+
+/// What the operator asks for at one start.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Start {
+    /// Replace the account's cross-signing identity.
+    pub reset_identity: bool,
+    /// Log in as a new device.
+    pub new_device: bool,
+}
+
+/// Why the agent has ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// It was told to.
+    AsTold,
+    /// Its session is to be opened anew, for this reason.
+    BeginAnew(anyhow::Error),
+}
+
+/// Runs the agent until it is told to end (Ctrl-C, SIGTERM), or its session is to be opened anew.
 ///
 /// Prints a line that begins with `ready:` on standard output when it can be talked to.
 ///
 /// # Errors
 /// When it can't start, or the homeserver has ended its session.
-pub async fn run(config: Config) -> anyhow::Result<()> {
-    let state_dir = &config.matrix.state_dir;
-    private_dir(state_dir).with_context(|| format!("state folder {}", state_dir.display()))?;
-    let key = read_or_create_key(&state_dir.join("store.key")).context("store.key")?;
-    let store = Store::open(&state_dir.join("waybread.sqlite3"), &config.matrix.user, &key)
-        .await
-        .with_context(|| format!("store in {}", state_dir.display()))?;
+pub async fn run(config: Config, start: Start) -> anyhow::Result<Ended> {
+    let store = open::store(&config).await?;
     let models = models::build(&config.model, &store)?;
-    let link = Link::open(account(&config), store.position().await?).await.map_err(|error| explain(error, &config))?;
-    let report = link.establish_trust().await;
-    announce(&report)?;
+    let link = open::link(&config, &store, start).await?;
 
     let link = Arc::new(link);
     let clock = Arc::new(SystemClock);
@@ -65,19 +77,38 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let received = Watched { inbox: inbox.clone(), health: health.clone() };
 
     writeln!(io::stdout(), "ready: {}", link.user_id())?;
+    let confirm = match config.access.trust {
+        Trust::Any | Trust::CrossSigned => Confirm::Unseen,
+        Trust::Verified => Confirm::Never,
+    };
     tokio::select! {
-        served = http::serve(config.http.listen, health) => served.context("http.listen"),
-        ended = link.run_sync(&received) => Err(ended.err().map_or_else(|| anyhow::anyhow!("sync ended"), Into::into)),
+        served = http::serve(config.http.listen, health) => served.context("http.listen").map(|()| Ended::AsTold),
+        ended = link.run_sync(&received) => match ended {
+            Err(reason) if reason.begin_anew() => Ok(Ended::BeginAnew(reason.into())),
+            Err(reason) => Err(advise(reason)),
+            Ok(()) => Err(anyhow!("sync ended")),
+        },
+        () = link.answer_verifications(&confirm) => Err(anyhow!("no verification can be answered any more")),
         () = async {
             outbox.taken_up().await;
             inbox.run(&mut hub).await;
-        } => Ok(()),
-        () = outbox.run() => Ok(()),
+        } => Ok(Ended::AsTold),
+        () = outbox.run() => Ok(Ended::AsTold),
         () = told_to_end() => {
             tracing::info!("told to end");
-            Ok(())
+            Ok(Ended::AsTold)
         }
     }
+}
+
+/// Says what the operator can do about a session that has ended.
+fn advise(reason: SyncError) -> anyhow::Error {
+    let advice = match &reason {
+        SyncError::LoggedOut(_) | SyncError::StoreLost => open::NEW_DEVICE,
+        SyncError::NoPassword(_) => "give the password and start again",
+        _ => return reason.into(),
+    };
+    anyhow!("{:#}; {advice}", anyhow::Error::new(reason))
 }
 
 /// The inbox, watched by health.
@@ -95,55 +126,9 @@ impl Sink for Watched {
     }
 }
 
-fn account(config: &Config) -> Account {
-    let config::Matrix { homeserver, user, password, access_token, device_name, state_dir } = config.matrix.clone();
-    Account {
-        homeserver: homeserver.to_string(),
-        user,
-        credentials: access_token.map(Credentials::Token).or(password.map(Credentials::Password)),
-        device_name,
-        state_dir,
-        trust: config.access.trust,
-        access: config.access.allow.clone(),
-    }
-}
-
 fn settings(config: &Config) -> Settings {
     let Config { access, agent, model, turn, draft, outbox, inbox, .. } = config.clone();
     Settings { access, agent, model, turn, draft, outbox, inbox }
-}
-
-/// Says what the operator can do about a session that does not open.
-fn explain(error: OpenError, config: &Config) -> anyhow::Error {
-    let advice = match &error {
-        OpenError::NoCredentials(_) => "write the account's password into the file that matrix.password_file names \
-                                        (chmod 600), or set WAYBREAD_MATRIX_PASSWORD"
-            .to_owned(),
-        OpenError::Forbidden(user) => format!("check matrix.user ({user}) and its password or token"),
-        OpenError::Unreachable { .. } => {
-            format!("check matrix.homeserver ({}) and whether it runs", config.matrix.homeserver)
-        }
-        _ => return error.into(),
-    };
-    anyhow::anyhow!("{:#}; {advice}", anyhow::Error::new(error))
-}
-
-/// Tells the operator how the account's keys stand.
-fn announce(report: &TrustReport) -> io::Result<()> {
-    if let Some(file) = &report.new_recovery_key {
-        writeln!(
-            io::stdout(),
-            "recovery key: written to {}; keep a copy in a safe place, it opens the agent's keys on another machine",
-            file.display()
-        )?;
-    }
-    if !report.device_signed {
-        tracing::warn!("this device is not signed by its account: clients may show a warning and withhold keys");
-    }
-    if !report.recovery {
-        tracing::warn!("the account's keys can't be recovered if this machine is lost");
-    }
-    Ok(())
 }
 
 async fn told_to_end() {
