@@ -4,14 +4,18 @@
 
 mod cli;
 
-use std::{io::IsTerminal, process::ExitCode};
+use std::{
+    collections::VecDeque,
+    io::IsTerminal,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
 use anyhow::Context;
 use clap::Parser;
-use tokio::runtime::Runtime;
 use tracing_subscriber::EnvFilter;
 use waybread::{
-    app,
+    app::{self, Ended, Start},
     check::{self, Output},
     config::{Config, environment},
 };
@@ -24,6 +28,11 @@ const SILENT: [&str; 2] = ["matrix_sdk::http_client=off", "matrix_sdk_crypto::id
 
 /// What is heard beside a check's own lines, which tell what libraries complain of.
 const CHECK_FILTER: &str = "off,waybread=error,matrix_link=error";
+/// How often the agent may begin in an hour within one process: then something is wrong that no new beginning mends.
+const RESTARTS_MAX: usize = 5;
+const RESTARTS_WITHIN: Duration = Duration::from_secs(3600);
+/// How long what still runs on a blocking thread may take at the end.
+const SHUTDOWN: Duration = Duration::from_secs(5);
 
 fn main() -> ExitCode {
     match start(cli::Cli::parse().command) {
@@ -37,10 +46,16 @@ fn main() -> ExitCode {
 
 fn start(command: cli::Command) -> anyhow::Result<ExitCode> {
     match command {
-        cli::Command::Run { config } => {
+        cli::Command::Run { config, reset_identity, new_device } => {
             let config = Config::load(config.as_deref(), environment())?;
             log(&filter(&config.log.filter))?;
-            runtime()?.block_on(app::run(config))?;
+            run(&config, Start { reset_identity, new_device })?;
+            Ok(ExitCode::SUCCESS)
+        }
+        cli::Command::Verify { config } => {
+            let config = Config::load(config.as_deref(), environment())?;
+            log(&filter(&config.log.filter))?;
+            in_runtime(app::verify(config))?;
             Ok(ExitCode::SUCCESS)
         }
         cli::Command::Check { config: file, json } => {
@@ -49,14 +64,10 @@ fn start(command: cli::Command) -> anyhow::Result<ExitCode> {
             let source =
                 file.map_or("config.toml in this folder, or the defaults".into(), |file| file.display().to_string());
             let output = if json { Output::Json } else { Output::Lines };
-            let report = runtime()?.block_on(check::run(config, &source, output));
+            let report = in_runtime(async { Ok(check::run(config, &source, output).await) })?;
             Ok(if report.works() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
     }
-}
-
-fn runtime() -> anyhow::Result<Runtime> {
-    Runtime::new().context("no threads")
 }
 
 fn log(filter: &str) -> anyhow::Result<()> {
@@ -66,6 +77,32 @@ fn log(filter: &str) -> anyhow::Result<()> {
         .with_writer(std::io::stderr)
         .init();
     Ok(())
+}
+
+/// Runs the agent; where its session is to be opened anew, as after a crash: all that it does stands in its store.
+fn run(config: &Config, start: Start) -> anyhow::Result<()> {
+    let mut start = Some(start);
+    let mut begun = VecDeque::from([Instant::now()]);
+    loop {
+        match in_runtime(app::run(config.clone(), start.take().unwrap_or_default()))? {
+            Ended::AsTold => return Ok(()),
+            Ended::BeginAnew(reason) => {
+                begun.retain(|begun| begun.elapsed() < RESTARTS_WITHIN);
+                if begun.len() >= RESTARTS_MAX {
+                    return Err(reason).with_context(|| format!("begun {RESTARTS_MAX} times within an hour"));
+                }
+                tracing::warn!(reason = &*reason as &dyn std::error::Error, "begins anew");
+                begun.push_back(Instant::now());
+            }
+        }
+    }
+}
+
+fn in_runtime<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Runtime::new().context("no threads")?;
+    let outcome = runtime.block_on(work);
+    runtime.shutdown_timeout(SHUTDOWN);
+    outcome
 }
 
 /// The operator's filter, with the libraries made quiet that it does not name.

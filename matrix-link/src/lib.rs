@@ -5,8 +5,11 @@
 //!
 //! - [`Link::open`] (`session`): logs in once, keeps the session, restores it at every later start;
 //! - `trust`: cross-signing, recovery key, and which devices' words count;
+//! - [`Link::answer_verifications`], [`Link::verify`] (`verification`): people and we compare emoji;
 //! - [`Link::run_sync`] (`sync`): our own loop; what it received is in the caller's store before it asks for more;
 //! - [`Link::run_late_keys`] (`late`): what could not be decrypted is tried again when its key comes;
+//! - `watchdog`: a round of it that makes no progress is begun anew, and [`Link::sync_state`] shows it;
+//! - `renewal`: fresh tokens are written down, a soft logout is followed by a login of the same device;
 //! - `invites`: accepted from allowed people only;
 //! - [`Sender`] (`sender`): the one way out, with the caller's transaction id;
 //! - [`Rooms`] (`rooms`): what is known of a room and its people;
@@ -25,11 +28,14 @@ mod files;
 mod invites;
 mod late;
 mod media;
+mod renewal;
 mod rooms;
 mod sender;
 mod session;
 mod sync;
 mod trust;
+mod verification;
+mod watchdog;
 
 pub use access::{AccessEntry, AccessEntryError, AccessList, Trust, UnknownTrust};
 pub use diagnose::{DiagnoseError, KeyBackup, RecoveryKey, Session, homeserver_versions, keeps_session};
@@ -38,6 +44,8 @@ pub use files::{private_dir, read_or_create_key, write_private};
 pub use media::MediaError;
 pub use rooms::{FetchError, NewRoom, Rooms};
 pub use sender::{Outgoing, Payload, SendError, Sender};
-pub use session::{Account, Credentials, Link, OpenError, SyncLimits};
+pub use session::{Account, Credentials, Link, OpenError, StoreLoss, SyncLimits, set_device_aside};
 pub use sync::{Batch, Sink, SinkError, SyncError, Typing, Undecrypted};
-pub use trust::TrustReport;
+pub use trust::{ResetError, TrustReport};
+pub use verification::{Comparison, Confirm, Emoji, Verifier, VerifyError};
+pub use watchdog::SyncState;

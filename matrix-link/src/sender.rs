@@ -171,7 +171,7 @@ fn classify(error: Error) -> SendError {
             return SendError::RateLimited { retry_after };
         }
         Some(ErrorKind::TooLarge) => return SendError::TooLarge,
-        // The session is to be mended; the event is not at fault.
+        // The sync loop logs in again, or ends.
         Some(ErrorKind::UnknownToken(_)) => return SendError::Unavailable(Box::new(error)),
         _ => {}
     }

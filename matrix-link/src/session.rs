@@ -7,8 +7,9 @@
 //! - `matrix/`: the SDK's store (room state, encryption keys);
 //! - `recovery-key`: opens the account's secrets on another device.
 //!
-//! The first two belong together: a device whose encryption keys are lost can never be used again, since others have
-//! sent to keys that are gone. So a session without its store is refused, never started with an empty one.
+//! Session and store belong together: a device whose encryption keys are lost can never be used again, since others have
+//! sent to keys that are gone. So a session without its store, or with one that holds other keys than the homeserver has
+//! of the device, is refused and never begun; [`set_device_aside`] makes room for a new device.
 
 use std::{
     fs, io,
@@ -23,18 +24,26 @@ use matrix_sdk::{
     encryption::{BackupDownloadStrategy, EncryptionSettings},
     store::{RoomLoadSettings, StateStoreDataKey, StateStoreDataValue},
 };
-use ruma::{MilliSecondsSinceUnixEpoch, OwnedDeviceId, OwnedUserId, api::error::ErrorKind};
+use matrix_sdk_base::crypto::{CryptoStoreError, OlmError};
+use ruma::{
+    DeviceKeyAlgorithm, DeviceKeyId, MilliSecondsSinceUnixEpoch, OwnedDeviceId, OwnedUserId,
+    api::{client::keys::get_keys::v3::Request as GetKeys, error::ErrorKind},
+    encryption::DeviceKeys,
+};
 use secrecy::{ExposeSecret, SecretString};
+use tokio::sync::watch;
 
 use crate::{
-    AccessList, Trust,
+    AccessList, SyncState, Trust,
     files::{private_dir, read_or_create_key, write_private},
     invites::Invites,
+    renewal,
     trust::{LookedUp, recipients},
+    watchdog::ROUND_LIMIT,
 };
 
 /// How long one request may take, and how often it is repeated; sends have rules of their own (`sender`).
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const REQUEST_RETRIES: usize = 3;
 
 /// An account to open.
@@ -90,9 +99,12 @@ pub struct Link {
     pub(crate) access: AccessList,
     pub(crate) trust: Trust,
     pub(crate) looked_up: LookedUp,
+    pub(crate) credentials: Option<Credentials>,
     pub(crate) state_dir: PathBuf,
     pub(crate) invites: Invites,
     pub(crate) limits: SyncLimits,
+    pub(crate) round_limit: Duration,
+    pub(crate) sync_state: watch::Sender<SyncState>,
 }
 
 /// Why a session could not be opened.
@@ -127,15 +139,12 @@ pub enum OpenError {
         asked: OwnedUserId,
     },
     /// The device's keys are gone.
-    #[error(
-        "{} is missing, so the keys of device {device} are lost and it can't be used again: \
-         remove session.json beside it to log in as a new device (with the password)", folder.display()
-    )]
+    #[error("the keys of device {device} are lost and it can't be used again: {why}")]
     StoreLost {
-        /// The store's folder.
-        folder: PathBuf,
         /// The device.
         device: OwnedDeviceId,
+        /// How that shows.
+        why: StoreLoss,
     },
     /// A file of the state folder can't be read or written.
     #[error("state folder {}", folder.display())]
@@ -152,6 +161,20 @@ pub enum OpenError {
     /// Anything else that the SDK reports.
     #[error("the Matrix session can't start")]
     Sdk(#[source] Box<matrix_sdk::Error>),
+}
+
+/// How it shows that a device's keys are lost.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreLoss {
+    /// There is no store.
+    #[error("{} is missing", .0.display())]
+    Missing(PathBuf),
+    /// The store is another device's.
+    #[error("{} is another device's", .0.display())]
+    OtherDevice(PathBuf),
+    /// The homeserver has other keys of the device than the store.
+    #[error("the homeserver has other keys of it than {}", .0.display())]
+    OtherKeys(PathBuf),
 }
 
 impl Link {
@@ -174,7 +197,8 @@ impl Link {
                 return Err(OpenError::OtherAccount { folder, kept, asked });
             }
             if !store.join("matrix-sdk-crypto.sqlite3").exists() {
-                return Err(OpenError::StoreLost { folder: store, device: kept.meta.device_id.clone() });
+                let device = kept.meta.device_id.clone();
+                return Err(OpenError::StoreLost { device, why: StoreLoss::Missing(store) });
             }
         }
         if kept.is_none() && account.credentials.is_none() {
@@ -198,36 +222,72 @@ impl Link {
                 .await
                 .map_err(|error| OpenError::Sdk(Box::new(error.into())))?;
         }
+        renewal::save_changes(&client, folder.clone()).map_err(|error| OpenError::Sdk(Box::new(error)))?;
+        let known = kept.is_some();
         let session = match kept {
             Some(kept) => Some(kept),
             None => log_in(&client, &account).await?,
         };
-        match session {
-            Some(session) => {
-                client
-                    .matrix_auth()
-                    .restore_session(session.clone(), RoomLoadSettings::default())
-                    .await
-                    .map_err(|error| classify(&account, error))?;
-                write_session(&folder, &session).map_err(files)?;
-            }
-            None => {
-                if let Some(session) = client.matrix_auth().session() {
-                    write_session(&folder, &session).map_err(files)?;
+        if let Some(session) = session {
+            let device = session.meta.device_id.clone();
+            client.matrix_auth().restore_session(session, RoomLoadSettings::default()).await.map_err(|error| {
+                if is_other_account(&error) {
+                    OpenError::StoreLost { device, why: StoreLoss::OtherDevice(store.clone()) }
+                } else {
+                    classify(&account, error)
                 }
-            }
+            })?;
         }
-        let Account { user, access, trust, state_dir, limits, .. } = account;
-        Ok(Self {
+        if let (false, Some(session)) = (known, client.matrix_auth().session()) {
+            write_session(&folder, &session).map_err(files)?;
+        }
+        let Account { user, access, trust, credentials, state_dir, limits, .. } = account;
+        let link = Self {
             client,
             user,
             access,
-            state_dir,
             trust,
             looked_up: LookedUp::default(),
+            credentials,
+            state_dir,
             invites: Invites::default(),
             limits,
-        })
+            round_limit: ROUND_LIMIT,
+            sync_state: watch::Sender::new(SyncState::Starting),
+        };
+        if known && let Some(device) = link.lost_device().await {
+            return Err(OpenError::StoreLost { device, why: StoreLoss::OtherKeys(store) });
+        }
+        Ok(link)
+    }
+
+    /// The device, if the homeserver has refused its keys or has others of it than the store. What can't be asked counts
+    /// as in order: the loop hears of it later.
+    async fn lost_device(&self) -> Option<OwnedDeviceId> {
+        let device = self.device_id()?;
+        let refused = self.client.state_store().get_kv_data(StateStoreDataKey::OneTimeKeyAlreadyUploaded).await;
+        if refused.ok().flatten().is_some() {
+            return Some(device);
+        }
+        let published = self.published_keys().await?;
+        let published = published.keys.get(&DeviceKeyId::from_parts(DeviceKeyAlgorithm::Ed25519, &device))?;
+        let ours = self.client.encryption().ed25519_key().await?;
+        (*published != ours).then_some(device)
+    }
+
+    /// The keys that others get of this device.
+    pub(crate) async fn published_keys(&self) -> Option<DeviceKeys> {
+        let device = self.device_id()?;
+        let mut request = GetKeys::new();
+        request.device_keys.insert(self.user.clone(), vec![device.clone()]);
+        let answer = self.client.send(request).await.ok()?;
+        answer.device_keys.get(&self.user)?.get(&device)?.deserialize().ok()
+    }
+
+    /// The same link, whose rounds of sync count as stuck after `limit`.
+    #[must_use]
+    pub fn with_round_limit(self, limit: Duration) -> Self {
+        Self { round_limit: limit, ..self }
     }
 
     /// The device that this session is.
@@ -247,6 +307,7 @@ async fn build(account: &Account, store: &Path, key: &[u8; 32]) -> Result<Client
             backup_download_strategy: BackupDownloadStrategy::AfterDecryptionFailure,
         })
         .with_room_key_recipient_strategy(recipients(account.trust))
+        .handle_refresh_tokens()
         .build()
         .await
 }
@@ -260,6 +321,7 @@ async fn log_in(client: &Client, account: &Account) -> Result<Option<MatrixSessi
                 .matrix_auth()
                 .login_username(&account.user, password.expose_secret())
                 .initial_device_display_name(&account.device_name)
+                .request_refresh_token()
                 .send()
                 .await
                 .map_err(|error| classify(account, error))?;
@@ -311,6 +373,40 @@ fn classify(account: &Account, error: matrix_sdk::Error) -> OpenError {
     }
 }
 
+/// Whether the SDK says that the store is another account's or device's.
+fn is_other_account(error: &matrix_sdk::Error) -> bool {
+    let cause = match error {
+        matrix_sdk::Error::CryptoStoreError(cause) => cause,
+        matrix_sdk::Error::OlmError(error) => match &**error {
+            OlmError::Store(cause) => cause,
+            _ => return false,
+        },
+        _ => return false,
+    };
+    matches!(cause, CryptoStoreError::MismatchedAccount { .. })
+}
+
+/// Puts session and crypto store aside, so that the next [`Link::open`] logs in as a new device. What else the folder
+/// holds stays, the recovery key above all. Gives where they are, if there were any.
+///
+/// # Errors
+/// When a file can't be read or moved. A repetition goes on where this one stopped.
+pub fn set_device_aside(state_dir: &Path) -> io::Result<Option<PathBuf>> {
+    let session = state_dir.join("session.json");
+    let Some(kept) = read_session(&session)? else { return Ok(None) };
+    let name: String = kept.meta.device_id.as_str().chars().filter(char::is_ascii_alphanumeric).collect();
+    let aside = state_dir.join("old-devices").join(name);
+    private_dir(&aside)?;
+    // The session last: without one, the store that is left here counts as nobody's.
+    for file in ["matrix", "session.json"] {
+        match fs::rename(state_dir.join(file), aside.join(file)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(Some(aside))
+}
+
 fn read_session(path: &Path) -> io::Result<Option<MatrixSession>> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
@@ -319,6 +415,31 @@ fn read_session(path: &Path) -> io::Result<Option<MatrixSession>> {
     }
 }
 
-fn write_session(folder: &Path, session: &MatrixSession) -> io::Result<()> {
+pub(crate) fn write_session(folder: &Path, session: &MatrixSession) -> io::Result<()> {
     write_private(&folder.join("session.json"), &serde_json::to_vec(session)?)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_device_that_is_set_aside_takes_its_store_along_and_leaves_the_recovery_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path();
+        assert_eq!(set_device_aside(state).unwrap(), None);
+        let session = r#"{"user_id": "@bot:example.org", "device_id": "../DEV/1", "access_token": "t"}"#;
+        fs::write(state.join("session.json"), session).unwrap();
+        fs::write(state.join("recovery-key"), "key").unwrap();
+        fs::create_dir(state.join("matrix")).unwrap();
+        let aside = set_device_aside(state).unwrap().unwrap();
+        assert_eq!(aside, state.join("old-devices").join("DEV1"));
+        assert!(aside.join("matrix").exists());
+        assert_eq!(fs::read_to_string(aside.join("session.json")).unwrap(), session);
+        let mut left: Vec<_> = fs::read_dir(state).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["old-devices", "recovery-key"]);
+    }
 }

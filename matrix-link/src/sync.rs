@@ -4,7 +4,7 @@
 //! events and the position of one answer are one [`Batch`], which the [`Sink`] keeps whole or not at all; after a crash
 //! the same events come again. No work is done inside the SDK's handlers, since a sync waits for them.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, io, time::Duration};
 
 use async_trait::async_trait;
 use matrix_sdk::{
@@ -16,25 +16,26 @@ use matrix_sdk::{
 };
 use ruma::{
     OwnedEventId, OwnedRoomId, OwnedUserId, RoomId,
-    api::{
-        client::{
-            filter::{FilterDefinition, LazyLoadOptions},
-            sync::sync_events::v3::Filter,
-        },
-        error::ErrorKind,
+    api::client::{
+        filter::{FilterDefinition, LazyLoadOptions},
+        sync::sync_events::v3::Filter,
     },
     events::AnySyncEphemeralRoomEvent,
     presence::PresenceState,
     uint,
 };
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
 
-use crate::{Event, Link, ParseError, Protection, event::parse};
+use crate::{
+    Event, Link, ParseError, Protection, SyncState,
+    event::parse,
+    renewal::Logout,
+    watchdog::{RETRY_FIRST, RETRY_MAX, Stuck, Watchdog},
+};
 
-/// How long the homeserver holds a sync open when nothing happens.
-const LONG_POLL: Duration = Duration::from_secs(30);
-/// The wait after a failed round doubles from the first to the second.
-const RETRY_FIRST: Duration = Duration::from_secs(1);
-const RETRY_MAX: Duration = Duration::from_secs(30);
 /// Attempts at one page of a gap: all rooms wait for it.
 const GAP_TRIES: u32 = 8;
 /// Events that one request brings when a gap is filled.
@@ -121,29 +122,69 @@ pub enum SyncError {
     /// The session is over: logged out elsewhere, or the account is closed.
     #[error("the homeserver has ended this session")]
     LoggedOut(#[source] Box<Error>),
+    /// A soft logout, and no password to log in again.
+    #[error("the homeserver asks for a new login, and there is no password")]
+    NoPassword(#[source] Box<Error>),
+    /// A new session could not be written down.
+    #[error("the new session could not be written down")]
+    NotSaved(#[source] io::Error),
+    /// The homeserver refuses the device's keys: it has others that the store does not know.
+    #[error("the keys of this device are lost and it can't be used again: the homeserver refuses its one-time keys")]
+    StoreLost,
+    /// The same device has a new session: it is written down, and to be opened.
+    #[error("the session was renewed")]
+    SessionRenewed,
+    /// Round after round made no progress: the session is to be opened anew.
+    #[error("sync makes no progress")]
+    Stuck,
+}
+
+impl SyncError {
+    /// Whether the session is to be opened anew, and may then work.
+    pub fn begin_anew(&self) -> bool {
+        matches!(self, Self::SessionRenewed | Self::Stuck)
+    }
 }
 
 impl Link {
+    /// How the sync loop stands, and when that changes.
+    pub fn sync_state(&self) -> watch::Receiver<SyncState> {
+        self.sync_state.subscribe()
+    }
+
     /// Receives for ever: each round's batch goes to `sink`, allowed invites are accepted.
     ///
     /// # Errors
-    /// Only when the session is over; everything else is waited out with back-off.
+    /// When the session is over, or is to be opened anew; everything else is waited out with back-off.
     pub async fn run_sync(&self, sink: &dyn Sink) -> Result<(), SyncError> {
-        let mut retry = RETRY_FIRST;
+        let mut changes = self.client.subscribe_to_session_changes();
+        let mut refused_keys = self.client.subscribe_to_duplicate_key_upload_errors();
+        let mut watchdog = Watchdog::new(&self.sync_state, self.round_limit);
         loop {
-            match self.client.sync_once(self.settings()).await {
-                Ok(response) => {
-                    retry = RETRY_FIRST;
+            // What a dropped round has received comes again: its position is the last that the SDK writes.
+            let round = timeout(watchdog.limit(), self.client.sync_once(self.settings(watchdog.long_poll()))).await;
+            if refused_keys.try_recv().is_ok() {
+                return Err(SyncError::StoreLost);
+            }
+            match round {
+                Ok(Ok(response)) => {
+                    watchdog.succeeded();
                     self.keep(sink, &self.batch(sink, &response).await).await;
                     self.answer_invites();
                 }
-                Err(error) if matches!(error.client_api_error_kind(), Some(ErrorKind::UnknownToken(_))) => {
-                    return Err(SyncError::LoggedOut(Box::new(error)));
-                }
-                Err(error) => {
-                    tracing::warn!(%error, wait = ?retry, "sync failed");
-                    tokio::time::sleep(retry).await;
-                    retry = (retry * 2).min(RETRY_MAX);
+                Ok(Err(error)) => match Logout::found_in(&error, &mut changes) {
+                    Some(Logout::Hard) => return Err(SyncError::LoggedOut(Box::new(error))),
+                    Some(Logout::Soft) => return Err(self.renew(error).await),
+                    None => {
+                        let wait = watchdog.failed();
+                        tracing::warn!(%error, ?wait, "sync failed");
+                        sleep(wait).await;
+                    }
+                },
+                Err(_) => {
+                    let wait = watchdog.stuck().map_err(|Stuck| SyncError::Stuck)?;
+                    tracing::warn!(?wait, "sync made no progress: begun anew");
+                    sleep(wait).await;
                 }
             }
         }
@@ -153,7 +194,7 @@ impl Link {
         let mut retry = RETRY_FIRST;
         while let Err(error) = sink.commit(batch).await {
             tracing::error!(error = &error as &dyn std::error::Error, wait = ?retry, "batch not kept");
-            tokio::time::sleep(retry).await;
+            sleep(retry).await;
             retry = (retry * 2).min(RETRY_MAX);
         }
     }
@@ -282,7 +323,7 @@ impl GapError {
 }
 
 impl Link {
-    fn settings(&self) -> SyncSettings {
+    fn settings(&self, long_poll: Duration) -> SyncSettings {
         let mut filter = FilterDefinition::default();
         filter.room.state.lazy_load_options = LazyLoadOptions::Enabled { include_redundant_members: false };
         filter.room.timeline.limit = Some(self.limits.timeline_events.into());
@@ -290,7 +331,7 @@ impl Link {
         filter.presence.limit = Some(uint!(0));
         filter.presence.types = Some(Vec::new());
         SyncSettings::new()
-            .timeout(LONG_POLL)
+            .timeout(long_poll)
             .filter(Filter::FilterDefinition(filter))
             .set_presence(PresenceState::Online)
     }

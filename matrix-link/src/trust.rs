@@ -6,7 +6,7 @@
 
 use std::{
     collections::HashMap,
-    fs,
+    fs, io,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -14,15 +14,22 @@ use std::{
 
 use futures_util::future::OptionFuture;
 use matrix_sdk::{
-    Room,
-    deserialized_responses::{EncryptionInfo, VerificationLevel, VerificationState},
-    encryption::recovery::RecoveryState,
+    Error, Room,
+    deserialized_responses::{AlgorithmInfo, EncryptionInfo, VerificationLevel, VerificationState},
+    encryption::{
+        CrossSigningResetAuthType,
+        recovery::{RecoveryError, RecoveryState},
+    },
 };
 use matrix_sdk_base::crypto::CollectStrategy;
-use ruma::{OwnedDeviceId, OwnedUserId};
+use ruma::{
+    OwnedDeviceId, OwnedUserId,
+    api::client::uiaa::{AuthData, MatrixUserIdentifier, Password, UserIdentifier},
+};
+use secrecy::ExposeSecret;
 use tokio::time::{Instant, timeout};
 
-use crate::{Link, Standing, Trust, files::write_private};
+use crate::{Credentials, Link, Standing, Trust, files::write_private};
 
 /// How long a lookup of somebody's devices may take.
 const LOOKUP_WITHIN: Duration = Duration::from_secs(5);
@@ -37,12 +44,35 @@ pub(crate) type LookedUp = Arc<Mutex<HashMap<(OwnedUserId, Option<OwnedDeviceId>
 /// Where the account stands with its own keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustReport {
-    /// Whether this device is signed by the account's own identity.
+    /// Whether this device is signed by the account's own identity, or will be with its keys, which the first sync
+    /// publishes.
     pub device_signed: bool,
+    /// Whether the account has an identity whose secrets are not here: another device has made it.
+    pub secrets_missing: bool,
     /// Whether the account's secrets can be recovered, and are all here.
     pub recovery: bool,
     /// The file with the recovery key, when this start wrote it.
     pub new_recovery_key: Option<PathBuf>,
+}
+
+/// Why an identity could not be replaced.
+#[derive(Debug, thiserror::Error)]
+pub enum ResetError {
+    /// The homeserver asks for the password, and there is none.
+    #[error("the homeserver asks for the password to replace the identity, and there is none")]
+    NoPassword,
+    /// The homeserver wants another proof than the password.
+    #[error("the homeserver replaces an identity only at its own page for the account, not by the password")]
+    NotByPassword,
+    /// The homeserver says no, or can't be reached.
+    #[error("the identity could not be replaced")]
+    Refused(#[source] Box<Error>),
+    /// The homeserver says no to a step of it, or can't be reached.
+    #[error("the identity could not be replaced")]
+    Recovery(#[source] Box<RecoveryError>),
+    /// The new recovery key can't be written.
+    #[error("the new recovery key could not be written")]
+    NotWritten(#[from] io::Error),
 }
 
 /// Who gets the keys of our messages.
@@ -76,7 +106,7 @@ impl Link {
     pub async fn establish_trust(&self) -> TrustReport {
         let encryption = self.client.encryption();
         encryption.wait_for_e2ee_initialization_tasks().await;
-        let key_file = self.state_dir.join("recovery-key");
+        let key_file = self.recovery_key_file();
         let mut new_recovery_key = None;
         let recovery = encryption.recovery();
         match recovery.state() {
@@ -97,14 +127,70 @@ impl Link {
             _ => {}
         }
         // The signature counts as the homeserver shows it to others, so it is looked up there.
-        if let Err(error) = encryption.request_user_identity(&self.user).await {
-            tracing::warn!(%error, "our own devices can't be looked up");
-        }
+        let identity = encryption.request_user_identity(&self.user).await;
+        let identity = identity.inspect_err(|error| tracing::warn!(%error, "our own devices can't be looked up"));
         let own_device = encryption.get_own_device().await.ok().flatten();
+        let secrets = encryption.cross_signing_status().await.is_some_and(|status| status.is_complete());
         TrustReport {
-            device_signed: own_device.is_some_and(|device| device.is_cross_signed_by_owner()),
+            device_signed: own_device.is_some_and(|device| device.is_cross_signed_by_owner())
+                || (secrets && self.published_keys().await.is_none()),
+            secrets_missing: !secrets && matches!(identity, Ok(Some(_))),
             recovery: recovery.state() == RecoveryState::Enabled,
             new_recovery_key,
+        }
+    }
+
+    /// Gives the account a new cross-signing identity in place of one whose secrets are lost, with a new recovery key.
+    ///
+    /// All that people have verified of the account is void after it, and so is its key backup.
+    ///
+    /// # Errors
+    /// When the homeserver does not allow it, or the key can't be written.
+    pub async fn reset_identity(&self) -> Result<(), ResetError> {
+        let encryption = self.client.encryption();
+        encryption.wait_for_e2ee_initialization_tasks().await;
+        let recovery = encryption.recovery();
+        let refused = |error: Error| ResetError::Refused(Box::new(error));
+        let failed = |error: RecoveryError| ResetError::Recovery(Box::new(error));
+        if let Some(asked) = recovery.reset_identity().await.map_err(failed)? {
+            let CrossSigningResetAuthType::Uiaa(uiaa) = asked.auth_type() else {
+                return Err(ResetError::NotByPassword);
+            };
+            let Some(Credentials::Password(password)) = &self.credentials else { return Err(ResetError::NoPassword) };
+            let user = UserIdentifier::Matrix(MatrixUserIdentifier::new(self.user.to_string()));
+            let mut answer = Password::new(user, password.expose_secret().to_owned());
+            answer.session.clone_from(&uiaa.session);
+            asked.reset(Some(AuthData::Password(answer))).await.map_err(failed)?;
+        }
+        encryption.request_user_identity(&self.user).await.map_err(refused)?;
+        // Whom the old identity has verified is a stranger to the new one, and not somebody whose identity has changed.
+        for user in encryption.tracked_users().await.map_err(|error| refused(error.into()))? {
+            if let Ok(Some(identity)) = encryption.get_user_identity(&user).await
+                && user != self.user
+                && identity.has_verification_violation()
+            {
+                identity.withdraw_verification().await.map_err(|error| refused(error.into()))?;
+            }
+        }
+        let key = recovery.enable().await.map_err(failed)?;
+        Ok(write_private(&self.recovery_key_file(), format!("{key}\n").as_bytes())?)
+    }
+
+    fn recovery_key_file(&self) -> PathBuf {
+        self.state_dir.join("recovery-key")
+    }
+
+    /// Whether the device is one of a person who was verified after its session had begun: the SDK goes on to call such a
+    /// session unverified until it is replaced, a week later.
+    async fn is_verified_by_now(&self, info: &EncryptionInfo) -> bool {
+        let AlgorithmInfo::MegolmV1AesSha2 { curve25519_key, .. } = &info.algorithm_info else { return false };
+        let Some(device) = &info.sender_device else { return false };
+        match self.client.encryption().get_device(&info.sender, device).await {
+            Ok(Some(device)) => {
+                device.is_verified_with_cross_signing()
+                    && device.curve25519_key().is_some_and(|key| key.to_base64() == *curve25519_key)
+            }
+            _ => false,
         }
     }
 
@@ -115,6 +201,9 @@ impl Link {
     /// sync waits for it.
     pub(crate) async fn standing(&self, room: &Room, info: &EncryptionInfo) -> Standing {
         let first = standing(&info.verification_state);
+        if first == Standing::CrossSigned && self.is_verified_by_now(info).await {
+            return Standing::Verified;
+        }
         let forged = VerificationState::Unverified(VerificationLevel::MismatchedSender);
         if first.meets(self.trust) || info.verification_state == forged || !self.may_look_up(info) {
             return first;

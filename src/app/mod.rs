@@ -1,6 +1,8 @@
 //! Puts the house together and runs it.
 
 pub(crate) mod models;
+pub(crate) mod open;
+mod verify;
 
 use std::{
     collections::BTreeSet,
@@ -9,11 +11,9 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use async_trait::async_trait;
-use matrix_link::{
-    Account, Batch, Credentials, Link, OpenError, Rooms, Sink, SinkError, SyncLimits, TrustReport, read_or_create_key,
-};
+use matrix_link::{Batch, Confirm, Rooms, Sink, SinkError, SyncError, Trust};
 use ruma::{OwnedEventId, RoomId};
 use tokio::sync::Semaphore;
 
@@ -33,23 +33,37 @@ use crate::{
 /// How often what is kept long enough is looked for.
 const FORGET_EVERY: Duration = Duration::from_secs(3600);
 
-/// Runs the agent until it is told to end (Ctrl-C, SIGTERM).
+pub use verify::verify;
+
+/// What the operator asks for at one start.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Start {
+    /// Replace the account's cross-signing identity.
+    pub reset_identity: bool,
+    /// Log in as a new device.
+    pub new_device: bool,
+}
+
+/// Why the agent has ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// It was told to.
+    AsTold,
+    /// Its session is to be opened anew, for this reason.
+    BeginAnew(anyhow::Error),
+}
+
+/// Runs the agent until it is told to end (Ctrl-C, SIGTERM), or its session is to be opened anew.
 ///
 /// Prints a line that begins with `ready:` on standard output when it can be talked to.
 ///
 /// # Errors
 /// When it can't start, or the homeserver has ended its session.
-pub async fn run(config: Config) -> anyhow::Result<()> {
+pub async fn run(config: Config, start: Start) -> anyhow::Result<Ended> {
     let held = StateDir::open(&config.matrix.state_dir)?;
-    let state_dir = held.path();
-    let key = read_or_create_key(&state_dir.join("store.key")).context("store.key")?;
-    let store = Store::open(&state_dir.join("waybread.sqlite3"), &config.matrix.user, &key)
-        .await
-        .with_context(|| format!("store in {}", state_dir.display()))?;
+    let store = open::store(&config, &held).await?;
     let models = models::build(&config.model, &store)?;
-    let link = Link::open(account(&config), store.position().await?).await.map_err(|error| explain(error, &config))?;
-    let report = link.establish_trust().await;
-    announce(&report)?;
+    let link = open::link(&config, &store, start).await?;
 
     let link = Arc::new(link);
     let clock = Arc::new(SystemClock);
@@ -72,18 +86,37 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let received = Watched { inbox: inbox.clone(), health: health.clone() };
 
     writeln!(io::stdout(), "ready: {}", link.user_id())?;
+    let confirm = match config.access.trust {
+        Trust::Any | Trust::CrossSigned => Confirm::Unseen,
+        Trust::Verified => Confirm::Never,
+    };
     tokio::select! {
-        served = http::serve(config.http.listen, health) => served.context("http.listen"),
-        ended = link.run_sync(&received) => Err(ended.err().map_or_else(|| anyhow::anyhow!("sync ended"), Into::into)),
-        () = inbox.run(&mut hub) => Ok(()),
-        () = link.run_late_keys(&inbox) => Ok(()),
-        () = forget(&store, &config.store) => Ok(()),
-        () = outbox.run() => Ok(()),
+        served = http::serve(config.http.listen, health) => served.context("http.listen").map(|()| Ended::AsTold),
+        ended = link.run_sync(&received) => match ended {
+            Err(reason) if reason.begin_anew() => Ok(Ended::BeginAnew(reason.into())),
+            Err(reason) => Err(advise(reason)),
+            Ok(()) => Err(anyhow!("sync ended")),
+        },
+        () = link.answer_verifications(&confirm) => Err(anyhow!("no verification can be answered any more")),
+        () = inbox.run(&mut hub) => Ok(Ended::AsTold),
+        () = link.run_late_keys(&inbox) => Ok(Ended::AsTold),
+        () = forget(&store, &config.store) => Ok(Ended::AsTold),
+        () = outbox.run() => Ok(Ended::AsTold),
         () = told_to_end() => {
             tracing::info!("told to end");
-            Ok(())
+            Ok(Ended::AsTold)
         }
     }
+}
+
+/// Says what the operator can do about a session that has ended.
+fn advise(reason: SyncError) -> anyhow::Error {
+    let advice = match &reason {
+        SyncError::LoggedOut(_) | SyncError::StoreLost => open::NEW_DEVICE,
+        SyncError::NoPassword(_) => "give the password and start again",
+        _ => return reason.into(),
+    };
+    anyhow!("{:#}; {advice}", anyhow::Error::new(reason))
 }
 
 /// The inbox, watched by health.
@@ -105,64 +138,9 @@ impl Sink for Watched {
     }
 }
 
-/// The account to open.
-pub(crate) fn account(config: &Config) -> Account {
-    let config::Matrix { homeserver, user, password, access_token, device_name, state_dir } = config.matrix.clone();
-    Account {
-        homeserver: homeserver.to_string(),
-        user,
-        credentials: access_token.map(Credentials::Token).or(password.map(Credentials::Password)),
-        device_name,
-        state_dir,
-        trust: config.access.trust,
-        access: config.access.allow.clone(),
-        limits: SyncLimits { timeline_events: config.inbox.sync_events, gap_events: config.inbox.max_gap_events },
-    }
-}
-
 fn settings(config: &Config) -> Settings {
     let Config { access, agent, model, turn, draft, outbox, inbox, .. } = config.clone();
     Settings { access, agent, model, turn, draft, outbox, inbox }
-}
-
-/// Adds what the operator can do about a session that does not open.
-fn explain(error: OpenError, config: &Config) -> anyhow::Error {
-    match advice(&error, config) {
-        Some(advice) => anyhow::anyhow!("{:#}; {advice}", anyhow::Error::new(error)),
-        None => error.into(),
-    }
-}
-
-/// What the operator can do about a session that does not open, where the error does not say it itself.
-pub(crate) fn advice(error: &OpenError, config: &Config) -> Option<String> {
-    Some(match error {
-        OpenError::NoCredentials(_) => "write the account's password into the file that matrix.password_file names \
-                                        (chmod 600), or set WAYBREAD_MATRIX_PASSWORD"
-            .to_owned(),
-        OpenError::Forbidden(user) => format!("check matrix.user ({user}) and its password or token"),
-        OpenError::Unreachable { .. } => {
-            format!("check matrix.homeserver ({}) and whether it runs", config.matrix.homeserver)
-        }
-        _ => return None,
-    })
-}
-
-/// Tells the operator how the account's keys stand.
-fn announce(report: &TrustReport) -> io::Result<()> {
-    if let Some(file) = &report.new_recovery_key {
-        writeln!(
-            io::stdout(),
-            "recovery key: written to {}; keep a copy in a safe place, it opens the agent's keys on another machine",
-            file.display()
-        )?;
-    }
-    if !report.device_signed {
-        tracing::warn!("this device is not signed by its account: clients may show a warning and withhold keys");
-    }
-    if !report.recovery {
-        tracing::warn!("the account's keys can't be recovered if this machine is lost");
-    }
-    Ok(())
 }
 
 /// Forgets what is kept long enough, from time to time.

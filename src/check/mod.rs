@@ -101,6 +101,8 @@ fn because(what: impl Display, error: &anyhow::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use anyhow::anyhow;
 
     use super::*;

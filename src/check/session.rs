@@ -51,10 +51,10 @@ pub(super) async fn open(report: &mut Report, config: &Config, state: &State) ->
         Some(store) => store.position().await.ok().flatten(),
         None => None,
     };
-    let link = match tokio::time::timeout(STEP, Link::open(app::account(config), position)).await {
+    let link = match tokio::time::timeout(STEP, Link::open(app::open::account(config), position)).await {
         Ok(Ok(link)) => link,
         Ok(Err(error)) => {
-            let advice = app::advice(&error, config).unwrap_or_else(|| match error {
+            let advice = app::open::advice(&error, config).unwrap_or_else(|| match error {
                 OpenError::RateLimited(_) => "wait, then check again".to_owned(),
                 OpenError::OtherAccount { .. } => "set matrix.state_dir".to_owned(),
                 OpenError::StoreLost { .. } => "docs/operate.md, \"When something is wrong\"".to_owned(),

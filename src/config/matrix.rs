@@ -1,6 +1,6 @@
 //! The account, and who may talk to it.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use matrix_link::{AccessList, Trust};
 use reqwest::Url;
@@ -24,6 +24,8 @@ pub struct Matrix {
     pub device_name: String,
     /// The folder of what the agent keeps.
     pub state_dir: PathBuf,
+    /// A round of sync that makes no progress for so long is dropped and begun anew.
+    pub sync_timeout: Duration,
 }
 
 impl Matrix {
@@ -36,6 +38,7 @@ impl Matrix {
             access_token: matrix.secret("access_token")?,
             device_name: matrix.get("device_name")?.text(1..=200)?,
             state_dir: matrix.get("state_dir")?.path()?,
+            sync_timeout: matrix.get("sync_timeout_seconds")?.seconds(3..=3600)?,
         })
     }
 }

@@ -60,10 +60,7 @@ pub enum StoreError {
     #[error("the store does not open with the key beside it: put back the store.key that it was made with")]
     Sealed,
     /// It is another device's.
-    #[error(
-        "the store belongs to device {bound}, not to {asked}: the sync position of one means nothing to the other; \
-         move the state folder away to begin anew"
-    )]
+    #[error("the store belongs to device {bound}, not to {asked}: the sync position of one means nothing to the other")]
     OtherDevice {
         /// Whose it is.
         bound: String,
@@ -142,6 +139,18 @@ impl Store {
         if bound == device.as_str() { Ok(()) } else { Err(StoreError::OtherDevice { bound, asked: device.to_owned() }) }
     }
 
+    /// Makes the store ready for a new device of the account: what it keeps of the rooms stays, the sync position does not.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn release_device(&self) -> Result<(), StoreError> {
+        let mut transaction = self.pool.begin().await?;
+        sqlx::query("UPDATE owner SET device = NULL").execute(&mut *transaction).await?;
+        sqlx::query("DELETE FROM position").execute(&mut *transaction).await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
     fn agent(&self) -> &str {
         self.agent.as_str()
     }
@@ -190,6 +199,8 @@ mod tests {
         assert!(
             store.bind_device(device_id!("OTHER")).await.unwrap_err().to_string().contains("device ONE, not to OTHER")
         );
+        store.release_device().await.unwrap();
+        store.bind_device(device_id!("OTHER")).await.unwrap();
         let error = Store::open(&file, user_id!("@other:example.org"), &KEY).await.unwrap_err();
         assert_eq!(
             error.to_string(),

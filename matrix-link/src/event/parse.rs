@@ -60,6 +60,8 @@ fn message(content: &Value) -> Option<Message> {
         "m.emote" => MessageKind::Emote,
         "m.notice" => MessageKind::Notice,
         "m.file" | "m.image" | "m.audio" | "m.video" => MessageKind::Media,
+        // The first step of a verification, which is no word of anybody.
+        "m.key.verification.request" => return None,
         _ => MessageKind::Other,
     };
     let relation = &content["m.relates_to"];
@@ -223,6 +225,8 @@ mod tests {
             parsed("m.reaction", reaction),
             EventKind::Reaction { target: owned_event_id!("$e"), key: "🛑".into() }
         );
+        let verification = json!({"msgtype": "m.key.verification.request", "body": "wants to verify", "to": "@b:x"});
+        assert_eq!(parsed("m.room.message", verification), EventKind::Other { event_type: "m.room.message".into() });
         assert_eq!(
             parsed("m.room.encrypted", json!({"session_id": "s"})),
             EventKind::Undecryptable { session: Some("s".into()) }

@@ -66,18 +66,15 @@ impl AgentSetup {
         self.folder.path().join("state")
     }
 
-    /// The program, with this set-up.
-    pub fn command(&self, name: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_waybread"));
-        command.arg(name).current_dir(self.folder.path()).envs(self.environment.iter().cloned()).stdin(Stdio::null());
-        command
-    }
-
     /// Starts it and waits until it is ready.
     pub async fn start(&self) -> Agent {
+        self.start_with(&[]).await
+    }
+
+    /// The same with options of `run`.
+    pub async fn start_with(&self, options: &[&str]) -> Agent {
         let log = self.folder.path().join("log");
-        let stderr = fs::OpenOptions::new().create(true).append(true).open(&log).unwrap();
-        let mut process = self.command("run").stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
+        let mut process = self.command("run", options).spawn().unwrap();
         let (ready, is_ready) = mpsc::channel();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
         std::thread::spawn(move || {
@@ -92,11 +89,72 @@ impl AgentSetup {
         is_ready.await.unwrap().unwrap_or_else(|_| panic!("the agent is not ready:\n{}", agent.log()));
         agent
     }
+
+    /// Starts it, which it refuses, and gives its last word.
+    pub async fn refusal(&self) -> String {
+        let mut process = self.command("run", &[]).spawn().unwrap();
+        let ended = tokio::task::spawn_blocking(move || process.wait());
+        let ended = tokio::time::timeout(READY_WITHIN, ended).await.expect("the agent does not end").unwrap().unwrap();
+        assert_eq!(ended.code(), Some(1));
+        self.last_word()
+    }
+
+    /// The last line that it has written.
+    pub fn last_word(&self) -> String {
+        let log = fs::read_to_string(self.folder.path().join("log")).unwrap();
+        log.lines().last().unwrap_or_default().to_owned()
+    }
+
+    /// `waybread verify`, with its terminal in our hands.
+    pub fn verify(&self) -> Child {
+        self.command("verify", &[]).stdin(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// The program, with this set-up.
+    pub fn command(&self, name: &str, options: &[&str]) -> Command {
+        let log = self.folder.path().join("log");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_waybread"));
+        command
+            .arg(name)
+            .args(options)
+            .current_dir(self.folder.path())
+            .envs(self.environment.iter().cloned())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(fs::OpenOptions::new().create(true).append(true).open(log).unwrap());
+        command
+    }
 }
 
 impl Agent {
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Waits until the log has a line with this, and gives the line.
+    pub async fn logs(&self, text: &str) -> String {
+        let waited = tokio::time::timeout(READY_WITHIN, async {
+            loop {
+                if let Some(line) = self.log().lines().find(|line| line.contains(text)) {
+                    return line.to_owned();
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        });
+        waited.await.unwrap_or_else(|_| panic!("no line with {text}"))
+    }
+
+    /// Waits until it has ended by itself, with an error.
+    pub async fn ended(&mut self) {
+        let waited = tokio::time::timeout(READY_WITHIN, async {
+            loop {
+                if let Some(status) = self.process.try_wait().unwrap() {
+                    return status;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        });
+        assert_eq!(waited.await.expect("the agent does not end").code(), Some(1));
     }
 
     /// Whether it has not ended.

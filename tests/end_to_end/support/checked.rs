@@ -1,6 +1,6 @@
 //! `waybread check`, run to its end.
 
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use super::AgentSetup;
 
@@ -32,8 +32,8 @@ impl AgentSetup {
     }
 
     async fn to_end(&self, name: &str, arguments: &[&str]) -> Output {
-        let mut command = self.command(name);
-        command.args(arguments);
+        let mut command = self.command(name, &[]);
+        command.args(arguments).stderr(Stdio::piped());
         tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
     }
 

@@ -71,6 +71,12 @@ impl Homeserver {
         answer["event_id"].as_str().unwrap_or_else(|| panic!("{answer}")).try_into().unwrap()
     }
 
+    /// Ends all sessions of an account.
+    pub async fn log_out_everywhere(&self, account: &Account) {
+        let url = format!("{}/_matrix/client/v3/logout/all", self.url);
+        self.http.post(url).bearer_auth(&account.token).send().await.unwrap().error_for_status().unwrap();
+    }
+
     /// All that the homeserver has of a room's timeline, as it stores it, oldest first.
     pub async fn timeline(&self, room: &str, reader: &Account) -> Vec<Value> {
         let room = room.replace('!', "%21").replace(':', "%3A");

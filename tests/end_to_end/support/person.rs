@@ -1,11 +1,15 @@
 //! A person with a real client: matrix-sdk, an encryption identity of their own.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    fs,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use matrix_link::{
-    AccessList, Account as LinkAccount, Batch, Credentials, Event, EventKind, Link, Message, NewRoom, Outgoing,
-    Payload, Sender, Sink, SinkError, SyncLimits, Trust,
+    AccessList, Account as LinkAccount, Batch, Comparison, Credentials, Event, EventKind, Link, Message, NewRoom,
+    Outgoing, Payload, Sender, Sink, SinkError, SyncLimits, Trust, Verifier, VerifyError,
 };
 use ruma::{EventId, OwnedEventId, OwnedRoomId, OwnedUserId, RoomId, TransactionId, UserId};
 use secrecy::SecretString;
@@ -24,7 +28,7 @@ pub struct Person {
     link: Arc<Link>,
     seen: watch::Receiver<Vec<Event>>,
     sync: JoinHandle<()>,
-    _state: TempDir,
+    state: TempDir,
 }
 
 /// A message of somebody as it stands now.
@@ -56,6 +60,20 @@ impl Sink for Keep {
     }
 }
 
+/// Compares emoji, and finds them the same.
+#[derive(Default)]
+struct Compare(Mutex<Vec<String>>);
+
+#[async_trait]
+impl Verifier for Compare {
+    async fn same(&self, comparison: &Comparison) -> bool {
+        *self.0.lock().unwrap() = comparison.emoji.iter().map(|one| one.name.clone()).collect();
+        true
+    }
+
+    async fn ended(&self, _user: &UserId, _outcome: &Result<(), VerifyError>) {}
+}
+
 impl Person {
     pub async fn new(homeserver: &Homeserver, name: &str) -> Self {
         Self::at(homeserver, &homeserver.account(name).await).await
@@ -85,7 +103,7 @@ impl Person {
         let sync = tokio::spawn(async move {
             syncing.run_sync(&Keep(keep)).await.unwrap();
         });
-        Self { user: account.user.clone(), link, seen, sync, _state: state }
+        Self { user: account.user.clone(), link, seen, sync, state }
     }
 
     /// An encrypted direct room with the agent, who has joined it.
@@ -157,6 +175,24 @@ impl Person {
         let payload = Payload::Redaction { target: target.to_owned() };
         let outgoing = Outgoing { room: room.to_owned(), txn: TransactionId::new(), payload };
         self.link.send(&outgoing).await.unwrap();
+    }
+
+    /// Verifies somebody, and gives the names of the emoji that the person has seen.
+    pub async fn verify(&self, user: &UserId) -> Result<Vec<String>, VerifyError> {
+        let compare = Compare::default();
+        timeout(WAIT, self.link.verify(user, &compare)).await.expect("the verification does not end")?;
+        assert!(self.link.has_verified(user).await);
+        Ok(compare.0.into_inner().unwrap())
+    }
+
+    /// Replaces the person's identity.
+    pub async fn reset_identity(&self) {
+        self.link.reset_identity().await.unwrap();
+    }
+
+    /// The recovery key of the person's account.
+    pub fn recovery_key(&self) -> String {
+        fs::read_to_string(self.state.path().join("recovery-key")).unwrap()
     }
 
     async fn send(&self, room: &RoomId, event_type: &str, content: Value) -> OwnedEventId {

@@ -38,6 +38,8 @@ pub enum Trouble {
     Limit(u64),
     /// A broken gateway.
     BadGateway,
+    /// The session's token has ended.
+    SoftLogout,
     /// It takes so many milliseconds longer.
     Slow(u64),
     /// What it brings for the device alone (`to_device`, keys above all) is taken out and kept.
@@ -51,6 +53,8 @@ pub enum Which {
     Send,
     /// `GET .../sync`.
     Sync,
+    /// `POST .../refresh`.
+    Refresh,
     /// All.
     All,
 }
@@ -128,6 +132,7 @@ impl Shared {
             let meant = match rule.which {
                 Which::Send => request.method() == "PUT" && path.contains("/send/"),
                 Which::Sync => path.ends_with("/sync"),
+                Which::Refresh => path.ends_with("/refresh"),
                 Which::All => true,
             };
             if !meant || rule.times == 0 {
@@ -160,6 +165,11 @@ async fn pass(State(state): State<Arc<Shared>>, mut request: Request) -> Respons
         Some(Trouble::BadGateway) => {
             happened();
             (StatusCode::BAD_GATEWAY, "the gateway is broken").into_response()
+        }
+        Some(Trouble::SoftLogout) => {
+            happened();
+            let body = json!({"errcode": "M_UNKNOWN_TOKEN", "error": "it has ended", "soft_logout": true});
+            (StatusCode::UNAUTHORIZED, axum::Json(body)).into_response()
         }
         Some(Trouble::Slow(ms)) => {
             happened();

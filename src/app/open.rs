@@ -1,0 +1,131 @@
+//! Opens what the agent needs before it can run: its store and its session, and sees that its keys are in order.
+
+use std::io::{self, Write};
+
+use anyhow::{Context, anyhow};
+use matrix_link::{
+    Account, Credentials, Link, OpenError, SyncLimits, Trust, TrustReport, read_or_create_key, set_device_aside,
+};
+
+use super::Start;
+use crate::{
+    config::{self, Config},
+    state_dir::StateDir,
+    store::Store,
+};
+
+pub(super) const NEW_DEVICE: &str =
+    "start once with --new-device: the agent logs in as a new device, with the password";
+
+/// Opens the agent's own store.
+pub(super) async fn store(config: &Config, held: &StateDir) -> anyhow::Result<Store> {
+    let state_dir = held.path();
+    let key = read_or_create_key(&state_dir.join("store.key")).context("store.key")?;
+    Store::open(&state_dir.join("waybread.sqlite3"), &config.matrix.user, &key)
+        .await
+        .with_context(|| format!("store in {}", state_dir.display()))
+}
+
+/// Opens the session that belongs to the store, with its keys in order as far as `access.trust` asks for it.
+pub(super) async fn link(config: &Config, store: &Store, start: Start) -> anyhow::Result<Link> {
+    let account = account(config);
+    if start.new_device {
+        if account.credentials.is_none() {
+            return Err(explain(OpenError::NoCredentials(account.user), config));
+        }
+        // Before the session goes: what is left after a crash in between is the old device without a position.
+        store.release_device().await?;
+        if let Some(folder) = set_device_aside(&account.state_dir).context("the old session could not be put aside")? {
+            writeln!(io::stdout(), "old device: kept in {}", folder.display())?;
+        }
+    }
+    let link = Link::open(account, store.position().await?).await.map_err(|error| explain(error, config))?;
+    let link = link.with_round_limit(config.matrix.sync_timeout);
+    if let Some(device) = link.device_id() {
+        store.bind_device(&device).await.context(NEW_DEVICE)?;
+    }
+    if start.reset_identity {
+        link.reset_identity().await?;
+        announce_recovery_key(config)?;
+    }
+    let report = link.establish_trust().await;
+    if report.secrets_missing && !report.device_signed {
+        let file = config.matrix.state_dir.join("recovery-key");
+        let state = format!(
+            "another device of {} has made the account's cross-signing identity, and its secrets are not here, \
+             so this device can't be signed",
+            config.matrix.user
+        );
+        let ways_out = format!(
+            "write the account's recovery key into {} (chmod 600); or, if it is lost, start once with \
+             --reset-identity for a new identity: people must then verify the account anew",
+            file.display()
+        );
+        match config.access.trust {
+            Trust::Any => tracing::warn!("{state}; {ways_out}"),
+            Trust::CrossSigned | Trust::Verified => return Err(anyhow!("{state}; {ways_out}")),
+        }
+    }
+    announce(&report, config)?;
+    Ok(link)
+}
+
+/// The account to open.
+pub(crate) fn account(config: &Config) -> Account {
+    let config::Matrix { homeserver, user, password, access_token, device_name, state_dir, .. } = config.matrix.clone();
+    Account {
+        homeserver: homeserver.to_string(),
+        user,
+        credentials: access_token.map(Credentials::Token).or(password.map(Credentials::Password)),
+        device_name,
+        state_dir,
+        trust: config.access.trust,
+        access: config.access.allow.clone(),
+        limits: SyncLimits { timeline_events: config.inbox.sync_events, gap_events: config.inbox.max_gap_events },
+    }
+}
+
+/// Adds what the operator can do about a session that does not open.
+fn explain(error: OpenError, config: &Config) -> anyhow::Error {
+    match advice(&error, config) {
+        Some(advice) => anyhow!("{:#}; {advice}", anyhow::Error::new(error)),
+        None => error.into(),
+    }
+}
+
+/// What the operator can do about a session that does not open, where the error does not say it itself.
+pub(crate) fn advice(error: &OpenError, config: &Config) -> Option<String> {
+    Some(match error {
+        OpenError::NoCredentials(_) => "write the account's password into the file that matrix.password_file names \
+                                        (chmod 600), or set WAYBREAD_MATRIX_PASSWORD"
+            .to_owned(),
+        OpenError::Forbidden(user) => format!("check matrix.user ({user}) and its password or token"),
+        OpenError::Unreachable { .. } => {
+            format!("check matrix.homeserver ({}) and whether it runs", config.matrix.homeserver)
+        }
+        OpenError::StoreLost { .. } => NEW_DEVICE.to_owned(),
+        _ => return None,
+    })
+}
+
+/// Tells the operator how the account's keys stand.
+fn announce(report: &TrustReport, config: &Config) -> io::Result<()> {
+    if report.new_recovery_key.is_some() {
+        announce_recovery_key(config)?;
+    }
+    if !report.device_signed {
+        tracing::warn!("this device is not signed by its account: clients may show a warning and withhold keys");
+    }
+    if !report.recovery {
+        tracing::warn!("the account's keys can't be recovered if this machine is lost");
+    }
+    Ok(())
+}
+
+fn announce_recovery_key(config: &Config) -> io::Result<()> {
+    writeln!(
+        io::stdout(),
+        "recovery key: written to {}; keep a copy in a safe place, it opens the agent's keys on another machine",
+        config.matrix.state_dir.join("recovery-key").display()
+    )
+}

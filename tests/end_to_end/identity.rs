@@ -1,0 +1,82 @@
+//! Keys and identity: what others have trusted is never replaced unasked, and lost keys are noticed.
+
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use crate::support::{AgentSetup, Homeserver, ModelServer, Person, say};
+
+async fn answers(setup: &AgentSetup, homeserver: &Homeserver) {
+    let alice = Person::new(homeserver, "alice").await;
+    let room = alice.direct_room(setup.user()).await;
+    alice.say(&room, "hello").await;
+    assert_eq!(alice.answer(&room, setup.user(), 1).await.text(), "Hello.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_identity_of_another_device_is_kept_and_taken_up_with_the_recovery_key() {
+    let homeserver = Homeserver::relaxed();
+    let model = ModelServer::start([say("Hello.", 0)]).await;
+    let setup = AgentSetup::new(&homeserver, &model).await;
+    let owner = Person::at(&homeserver, &setup.account).await;
+
+    let refusal = setup.refusal().await;
+    assert!(refusal.contains("has made the account's cross-signing identity"), "{refusal}");
+    assert!(refusal.contains("recovery-key (chmod 600)") && refusal.contains("--reset-identity"), "{refusal}");
+
+    let file = setup.state().join("recovery-key");
+    fs::write(&file, owner.recovery_key()).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let agent = setup.start().await;
+    assert!(!agent.log().contains("not signed"), "{}", agent.log());
+    answers(&setup, &homeserver).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_identity_of_another_device_is_replaced_when_asked_for() {
+    let homeserver = Homeserver::relaxed();
+    let model = ModelServer::start([say("Hello.", 0)]).await;
+    let setup = AgentSetup::new(&homeserver, &model).await;
+    let owner = Person::at(&homeserver, &setup.account).await;
+
+    let agent = setup.start_with(&["--reset-identity"]).await;
+    assert!(!agent.log().contains("not signed"), "{}", agent.log());
+    let key = fs::read_to_string(setup.state().join("recovery-key")).unwrap();
+    assert_ne!(key, owner.recovery_key());
+    answers(&setup, &homeserver).await;
+    agent.kill();
+    let agent = setup.start().await;
+    assert!(!agent.log().contains("not signed"), "{}", agent.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_whose_keys_are_lost_is_refused_and_a_new_one_takes_its_place() {
+    let homeserver = Homeserver::relaxed();
+    let model = ModelServer::start([say("One.", 0), say("Two.", 0)]).await;
+    let setup = AgentSetup::new(&homeserver, &model).await;
+    let agent = setup.start().await;
+    let alice = Person::new(&homeserver, "alice").await;
+    let room = alice.direct_room(setup.user()).await;
+    alice.say(&room, "first").await;
+    alice.answer(&room, setup.user(), 1).await;
+    agent.kill();
+    let session = fs::read(setup.state().join("session.json")).unwrap();
+    fs::remove_dir_all(setup.state().join("matrix")).unwrap();
+
+    let refusal = setup.refusal().await;
+    assert!(refusal.contains("matrix is missing") && refusal.contains("--new-device"), "{refusal}");
+    let agent = setup.start_with(&["--new-device"]).await;
+    assert!(!agent.log().contains("not signed"), "{}", agent.log());
+    // A join shows that the new device has shown its keys.
+    alice.direct_room(setup.user()).await;
+    alice.say(&room, "second").await;
+    assert_eq!(alice.answer(&room, setup.user(), 2).await.text(), "Two.");
+    assert_ne!(fs::read(setup.state().join("session.json")).unwrap(), session);
+    agent.kill();
+
+    // An empty store beside the session of a device that has keys.
+    let store = setup.state().join("matrix");
+    fs::remove_dir_all(&store).unwrap();
+    fs::create_dir(&store).unwrap();
+    fs::write(store.join("matrix-sdk-crypto.sqlite3"), b"").unwrap();
+    let refusal = setup.refusal().await;
+    assert!(refusal.contains("the homeserver has other keys") && refusal.contains("--new-device"), "{refusal}");
+}
