@@ -8,7 +8,7 @@
 //! - [`turn`]: the loop of model and tools ([`model`], [`tools`]);
 //! - [`outbox`]: paced and durable, the one way out ([`render`] makes the HTML).
 //!
-//! Beside the road: [`config`], [`store`], [`clock`], [`http`] (health); [`app`] puts them together.
+//! Beside the road: [`config`], [`store`], [`clock`], [`observe`] and [`http`] (health, figures); [`app`] puts them together.
 
 // Futures that hold the SDK's sync are nested too deep for the default limit.
 #![recursion_limit = "256"]
@@ -20,6 +20,7 @@ pub mod conversation;
 pub mod http;
 pub mod inbox;
 pub mod model;
+pub mod observe;
 pub mod outbox;
 pub mod render;
 pub mod store;

@@ -11,7 +11,7 @@ use clap::Parser;
 use tracing_subscriber::EnvFilter;
 use waybread::{
     app,
-    config::{Config, environment},
+    config::{Config, LogFormat, environment},
 };
 
 /// Libraries whose "info" is for their own developers; `log.filter` can name them to hear more.
@@ -34,11 +34,12 @@ fn start(cli: &cli::Cli) -> anyhow::Result<()> {
     let cli::Command::Run { config } = &cli.command;
     let config = Config::load(config.as_deref(), environment())?;
     let filter = EnvFilter::try_new(filter(&config.log.filter)).context("log.filter")?;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
-        .init();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match config.log.format {
+        LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).init(),
+        // All spans: a turn's is around those of the libraries.
+        LogFormat::Json => log.json().with_current_span(false).init(),
+    }
     tokio::runtime::Runtime::new().context("no threads")?.block_on(app::run(config))
 }
 

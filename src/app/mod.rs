@@ -18,8 +18,9 @@ use crate::{
     clock::SystemClock,
     config::{self, Config},
     conversation::{Hub, Settings, Shared},
-    http::{self, Health},
+    http::{self, Sources},
     inbox::Inbox,
+    observe::Health,
     outbox::Outbox,
     store::Store,
     tools::{Now, Toolbox},
@@ -39,7 +40,8 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let store = Store::open(&state_dir.join("waybread.sqlite3"), &config.matrix.user, &key)
         .await
         .with_context(|| format!("store in {}", state_dir.display()))?;
-    let models = models::build(&config.model, &store)?;
+    let health = Health::new();
+    let models = models::build(&config.model, &store, &health)?;
     let link = Link::open(account(&config), store.position().await?).await.map_err(|error| explain(error, &config))?;
     let report = link.establish_trust().await;
     announce(&report)?;
@@ -59,14 +61,14 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         settings: settings(&config),
     };
     let mut hub = Hub::new(Arc::new(shared));
-    let inbox = Inbox::new(store, config.inbox.max_queued);
+    let inbox = Inbox::new(store.clone(), config.inbox.max_queued);
 
-    let health = Health::new();
     let received = Watched { inbox: inbox.clone(), health: health.clone() };
+    let sources = Sources { health, store, outbox: outbox.clone() };
 
     writeln!(io::stdout(), "ready: {}", link.user_id())?;
     tokio::select! {
-        served = http::serve(config.http.listen, health) => served.context("http.listen"),
+        served = http::serve(config.http.listen, sources) => served.context("http.listen"),
         ended = link.run_sync(&received) => Err(ended.err().map_or_else(|| anyhow::anyhow!("sync ended"), Into::into)),
         () = async {
             outbox.taken_up().await;

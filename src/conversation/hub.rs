@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use matrix_link::{Event, EventKind, Message, MessageKind};
+use matrix_link::{Event, EventKind, Message, MessageKind, Protection};
 use ruma::{EventId, OwnedEventId, RoomId};
 use tokio::sync::mpsc;
 
@@ -16,6 +16,7 @@ use super::{
     task::{Mail, Pending, Task},
 };
 use crate::{
+    observe::metrics::{self, Ignored},
     outbox::Earlier,
     store::{NewLine, StoreError},
     turn::Origin,
@@ -72,6 +73,11 @@ impl Hub {
         if !event.counts(encrypted, self.shared.trust()) {
             tracing::warn!(room = %event.room, event = %event.id, sender = %event.sender,
                 protection = ?event.protection, "event does not count: passed over");
+            match (&event.kind, &event.protection) {
+                (EventKind::Undecryptable, _) => {}
+                (_, Protection::Clear) => metrics::ignored(Ignored::Clear),
+                (_, Protection::Encrypted { .. }) => metrics::ignored(Ignored::UntrustedDevice),
+            }
             return Ok(());
         }
         match &event.kind {

@@ -37,6 +37,7 @@ pub use content::{Liveness, Place, Text, TextKind, sent_size};
 
 use crate::{
     config,
+    observe::metrics,
     store::{NewPayload, Part, Store},
 };
 use budget::Budget;
@@ -127,6 +128,11 @@ impl Outbox {
         let _ = left.wait_for(|left| *left == Some(0)).await;
     }
 
+    /// Messages with something to be sent.
+    pub fn waiting(&self) -> usize {
+        self.queue().waiting()
+    }
+
     /// Sends for ever.
     pub async fn run(&self) {
         self.take_up_unsettled().await;
@@ -161,7 +167,8 @@ impl Outbox {
             let Payload::Event { content, .. } = payload else { continue };
             tracing::info!(%room, %txn, "event of an earlier run is sent again");
             let (done, settled) = oneshot::channel();
-            let frozen = Frozen { txn, content, class: budget::Class::Final, last: true };
+            let (class, wanted_since) = (budget::Class::Final, Instant::now());
+            let frozen = Frozen { txn, content, class, wanted_since, last: true };
             self.insert(Entry {
                 frozen: Some(frozen),
                 stored: true,
@@ -229,6 +236,7 @@ impl Outbox {
         if let Some(entry) = queue.posts.get_mut(&attempt.post) {
             if entry.event.is_some() {
                 entry.edits += 1;
+                metrics::edit_lag(now - attempt.frozen.wanted_since);
             }
             let first = entry.event.get_or_insert(event).clone();
             entry.taken_at = Some(now);
@@ -246,6 +254,7 @@ impl Outbox {
         let now = Instant::now();
         let mut queue = self.queue();
         if let Some(SendError::RateLimited { retry_after }) = &error {
+            metrics::rate_limited();
             queue.budget.refused(attempt.grant, *retry_after, now);
         }
         if let Some(entry) = queue.posts.get_mut(&attempt.post) {
@@ -289,7 +298,7 @@ impl Post {
     /// What should stand there now, until the next word. Never waits; may be skipped.
     pub fn show(&self, text: &Text) {
         if let Some(entry) = self.outbox.queue().posts.get_mut(&self.id) {
-            entry.wanted = Some(text.content());
+            entry.want(text.content(), Instant::now());
         }
         self.outbox.0.changed.notify_one();
     }
@@ -318,7 +327,7 @@ impl Post {
         self.finished = true;
         let (done, result) = oneshot::channel();
         if let Some(entry) = self.outbox.queue().posts.get_mut(&self.id) {
-            entry.wanted = Some(text.content());
+            entry.want(text.content(), Instant::now());
             entry.last = true;
             entry.done = Some(done);
         }
