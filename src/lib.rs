@@ -8,8 +8,8 @@
 //! - [`turn`]: the loop of model and tools ([`model`], [`tools`]);
 //! - [`outbox`]: paced and durable, the one way out ([`render`] makes the HTML).
 //!
-//! Beside the road: [`config`], [`store`], [`clock`], [`http`] (health); [`state_dir`] (one process at a time); [`app`] puts
-//! them together, and [`check`] finds out beforehand what would not work.
+//! Beside the road: [`config`], [`store`], [`clock`], [`observe`] and [`http`] (health, figures); [`state_dir`] (one process
+//! at a time); [`app`] puts them together, and [`check`] finds out beforehand what would not work.
 
 // Futures that hold the SDK's sync are nested too deep for the default limit.
 #![recursion_limit = "256"]
@@ -22,6 +22,7 @@ pub mod conversation;
 pub mod http;
 pub mod inbox;
 pub mod model;
+pub mod observe;
 pub mod outbox;
 pub mod render;
 pub mod state_dir;

@@ -17,7 +17,7 @@ use tracing_subscriber::EnvFilter;
 use waybread::{
     app::{self, Ended, Start},
     check::{self, Output},
-    config::{Config, environment},
+    config::{Config, LogFormat, environment},
 };
 
 /// Libraries whose "info" is for their own developers; `log.filter` can name them to hear more.
@@ -48,18 +48,18 @@ fn start(command: cli::Command) -> anyhow::Result<ExitCode> {
     match command {
         cli::Command::Run { config, reset_identity, new_device } => {
             let config = Config::load(config.as_deref(), environment())?;
-            log(&filter(&config.log.filter))?;
+            log(&filter(&config.log.filter), config.log.format)?;
             run(&config, Start { reset_identity, new_device })?;
             Ok(ExitCode::SUCCESS)
         }
         cli::Command::Verify { config } => {
             let config = Config::load(config.as_deref(), environment())?;
-            log(&filter(&config.log.filter))?;
+            log(&filter(&config.log.filter), config.log.format)?;
             in_runtime(app::verify(config))?;
             Ok(ExitCode::SUCCESS)
         }
         cli::Command::Check { config: file, json } => {
-            log(CHECK_FILTER)?;
+            log(CHECK_FILTER, LogFormat::Text)?;
             let config = Config::load(file.as_deref(), environment());
             let source =
                 file.map_or("config.toml in this folder, or the defaults".into(), |file| file.display().to_string());
@@ -70,12 +70,14 @@ fn start(command: cli::Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn log(filter: &str) -> anyhow::Result<()> {
-    tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::try_new(filter).context("log.filter")?)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
-        .init();
+fn log(filter: &str, format: LogFormat) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(filter).context("log.filter")?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).init(),
+        // All spans: a turn's is around those of the libraries.
+        LogFormat::Json => log.json().with_current_span(false).init(),
+    }
     Ok(())
 }
 

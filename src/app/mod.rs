@@ -21,8 +21,9 @@ use crate::{
     clock::SystemClock,
     config::{self, Config},
     conversation::{Hub, Settings, Shared},
-    http::{self, Health},
+    http::{self, Sources},
     inbox::Inbox,
+    observe::Health,
     outbox::Outbox,
     state_dir::StateDir,
     store::Store,
@@ -62,7 +63,8 @@ pub enum Ended {
 pub async fn run(config: Config, start: Start) -> anyhow::Result<Ended> {
     let held = StateDir::open(&config.matrix.state_dir)?;
     let store = open::store(&config, &held).await?;
-    let models = models::build(&config.model, &store)?;
+    let health = Health::new();
+    let models = models::build(&config.model, &store, &health)?;
     let link = open::link(&config, &store, start).await?;
 
     let link = Arc::new(link);
@@ -82,8 +84,8 @@ pub async fn run(config: Config, start: Start) -> anyhow::Result<Ended> {
     let mut hub = Hub::new(Arc::new(shared));
     let inbox = Inbox::new(store.clone(), config.inbox.max_queued);
 
-    let health = Health::new();
     let received = Watched { inbox: inbox.clone(), health: health.clone() };
+    let sources = Sources { health, store: store.clone(), outbox: outbox.clone() };
 
     writeln!(io::stdout(), "ready: {}", link.user_id())?;
     let confirm = match config.access.trust {
@@ -91,7 +93,7 @@ pub async fn run(config: Config, start: Start) -> anyhow::Result<Ended> {
         Trust::Verified => Confirm::Never,
     };
     tokio::select! {
-        served = http::serve(config.http.listen, health) => served.context("http.listen").map(|()| Ended::AsTold),
+        served = http::serve(config.http.listen, sources) => served.context("http.listen").map(|()| Ended::AsTold),
         ended = link.run_sync(&received) => match ended {
             Err(reason) if reason.begin_anew() => Ok(Ended::BeginAnew(reason.into())),
             Err(reason) => Err(advise(reason)),

@@ -13,16 +13,18 @@ use crate::{
         Chain, DeltaStream, Endpoint, Form, Limits, Model, ModelError, OpenAi, Request, ResponseFormat, Retry, Script,
         Scripted, probe,
     },
+    observe::{Health, Watched},
     store::Store,
 };
 
 /// The models to choose from, the usual one first. Each stands for all: when it has failed, the others are asked.
-pub(super) fn build(config: &config::Model, store: &Store) -> anyhow::Result<Vec<NamedModel>> {
+pub(super) fn build(config: &config::Model, store: &Store, health: &Health) -> anyhow::Result<Vec<NamedModel>> {
     if let Some(file) = &config.script {
         let text = std::fs::read_to_string(file).with_context(|| format!("model.script: {}", file.display()))?;
         let script: Script = text.parse().with_context(|| format!("model.script: {}", file.display()))?;
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        return Ok(vec![NamedModel { name, model: Arc::new(Scripted::new(script)) }]);
+        let model = watched(Scripted::new(script), health);
+        return Ok(vec![NamedModel { name, model }]);
     }
     let endpoints = [Some(&config.endpoint), config.fallback.as_ref()];
     let asked: Vec<Probed> = endpoints
@@ -46,10 +48,14 @@ pub(super) fn build(config: &config::Model, store: &Store) -> anyhow::Result<Vec
     };
     let chain = |first: usize| {
         let others = asked.iter().enumerate().filter(|(index, _)| *index != first);
-        let chain = Chain::new(Arc::new(asked[first].clone()), retry);
-        others.fold(chain, |chain, (_, other)| chain.fallback(Arc::new(other.clone()), retry))
+        let chain = Chain::new(watched(asked[first].clone(), health), retry);
+        others.fold(chain, |chain, (_, other)| chain.fallback(watched(other.clone(), health), retry))
     };
     Ok((0..asked.len()).map(|index| NamedModel { name: asked[index].name(), model: Arc::new(chain(index)) }).collect())
+}
+
+fn watched(model: impl Model + 'static, health: &Health) -> Arc<dyn Model> {
+    Arc::new(Watched::new(Arc::new(model), health.clone()))
 }
 
 /// The endpoint as it is asked.

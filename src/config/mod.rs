@@ -120,10 +120,25 @@ impl Agent {
 pub struct Log {
     /// A filter that `tracing_subscriber::EnvFilter` reads.
     pub filter: String,
+    /// How a line is written.
+    pub format: LogFormat,
+}
+
+/// How a line of the log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
 }
 
 impl Log {
     fn read(reader: &mut Reader) -> Result<Self, ConfigError> {
-        Ok(Self { filter: reader.table("log").get("filter")?.log_filter()? })
+        let mut log = reader.table("log");
+        Ok(Self {
+            filter: log.get("filter")?.log_filter()?,
+            format: log.get("format")?.choice(&[("text", LogFormat::Text), ("json", LogFormat::Json)])?,
+        })
     }
 }

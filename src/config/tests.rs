@@ -101,6 +101,7 @@ fn every_key_is_overridden_by_the_file_and_by_the_environment_alike() {
                     "model.tool_calls" => "constrained",
                     "model.response_format" => "json_object",
                     "http.listen" => "127.0.0.1:8091",
+                    "log.format" => "json",
                     "log.filter" => "debug,waybread=trace",
                     "matrix.state_dir" | "model.script" => "/elsewhere",
                     key if key.ends_with("_file") => &secret,

@@ -7,10 +7,12 @@ use std::{
 };
 
 use jiff::Timestamp;
-use matrix_link::{Event, EventKind, Message, MessageKind};
+use matrix_link::{Event, EventKind, Message, MessageKind, Protection};
 use ruma::{EventId, OwnedEventId, OwnedRoomId, RoomId};
-use tokio::sync::mpsc::{self, error::TrySendError};
-use tokio::time::timeout;
+use tokio::{
+    sync::mpsc::{self, error::TrySendError},
+    time::timeout,
+};
 
 use super::{
     Input, Key, Prompt, Shared,
@@ -21,6 +23,7 @@ use super::{
     task::{Mail, Pending, Task},
 };
 use crate::{
+    observe::metrics::{self, Ignored},
     outbox::Earlier,
     store::{NewLine, StoreError},
     turn::Origin,
@@ -95,6 +98,11 @@ impl Hub {
         if !event.counts(encrypted, self.shared.trust()) {
             tracing::warn!(room = %event.room, event = %event.id, sender = %event.sender,
                 protection = ?event.protection, "event does not count: passed over");
+            match (&event.kind, &event.protection) {
+                (EventKind::Undecryptable { .. }, _) => {}
+                (_, Protection::Clear) => metrics::ignored(Ignored::Clear),
+                (_, Protection::Encrypted { .. }) => metrics::ignored(Ignored::UntrustedDevice),
+            }
             return Ok(());
         }
         match &event.kind {

@@ -4,6 +4,7 @@ use std::{collections::VecDeque, pin::pin, sync::Arc};
 
 use ruma::{MilliSecondsSinceUnixEpoch, OwnedEventId};
 use tokio::sync::mpsc;
+use tracing::Instrument;
 
 use super::{
     Input, Key, Prompt, Shared,
@@ -13,6 +14,7 @@ use super::{
     receipt::Receipt,
 };
 use crate::{
+    observe::{metrics, turn_span},
     outbox::{Answer, Earlier, Place, Post, PostEvent, Text},
     store::NewLine,
     turn::{self, DraftSettings, Signal, Turn},
@@ -70,7 +72,8 @@ impl Task {
     pub(super) async fn run(mut self) {
         loop {
             if let Some(next) = self.waiting.pop_front() {
-                self.turn(next).await;
+                let span = turn_span(&self.key.room, &next.prompt.event);
+                self.turn(next).instrument(span).await;
             } else if let Some(mail) = self.mails.recv().await {
                 self.when_idle(mail);
             } else {
@@ -133,7 +136,7 @@ impl Task {
             }
         };
         let Some(outcome) = outcome else { return };
-        tracing::info!(room = %self.key.room, end = ?outcome.end, "turn ended");
+        tracing::info!(end = metrics::end_of(&outcome.end), "turn ended");
         self.remember(&outcome.text, outcome.events.first()).await;
         self.delivered(&waiting.prompt).await;
         // What the turn did not see is for the next one, before the words of others.
@@ -183,7 +186,7 @@ impl Task {
 
     /// Brings to the room what an earlier run has decided to say.
     async fn deliver_again(&mut self, prompt: &Prompt, answer: &Answer) {
-        tracing::info!(room = %self.key.room, event = %prompt.event, "answer of an earlier run is delivered");
+        tracing::info!("answer of an earlier run is delivered");
         let sent = self.shared.outbox.draft_of(&prompt.event).await;
         let post =
             self.shared.outbox.answer_post(answer.room.clone(), answer.place.clone(), prompt.event.clone(), sent);

@@ -1,83 +1,81 @@
-//! What is told over HTTP: health.
+//! What is told over HTTP: health and figures.
 //!
 //! - `/livez`: the process runs;
-//! - `/readyz`: it receives; 503 with the reason when it has not heard from the homeserver for too long.
+//! - `/readyz`: it can do its work; 503 with what is wrong, one line each ([`Health::troubles`]);
+//! - `/metrics`: its figures, in Prometheus' text format ([`metrics`]).
 
-use std::{
-    net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+use std::{io, net::SocketAddr};
+
+use axum::{
+    Router,
+    extract::State,
+    http::{StatusCode, header},
+    response::IntoResponse,
+    routing::get,
+};
+use tokio::net::TcpListener;
+
+use crate::{
+    observe::{
+        Health,
+        metrics::{self, Exporter},
+    },
+    outbox::Outbox,
+    store::Store,
 };
 
-use axum::{Router, extract::State, http::StatusCode, routing::get};
-use tokio::{net::TcpListener, time::Instant};
+/// The content type of Prometheus' text format.
+const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// A quiet sync answers every 30 s; after three that did not, something is wrong.
-const SILENT_FOR: Duration = Duration::from_secs(90);
-
-/// How the agent is. A handle: clones share it.
-#[derive(Debug, Clone)]
-pub struct Health(Arc<Mutex<Option<Instant>>>);
-
-impl Health {
-    /// Nothing was heard yet.
-    pub fn new() -> Self {
-        Self(Arc::default())
-    }
-
-    /// The homeserver has answered a sync, and the answer is kept.
-    pub fn synced(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-    }
-
-    /// Why the agent does not receive; None when it does.
-    fn trouble(&self) -> Option<String> {
-        match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
-            None => Some("not synced yet".to_owned()),
-            Some(at) if at.elapsed() > SILENT_FOR => Some(format!("not synced for {} s", at.elapsed().as_secs())),
-            Some(_) => None,
-        }
-    }
+/// What is asked when somebody asks.
+#[derive(Clone)]
+pub struct Sources {
+    /// Whether the agent is well.
+    pub health: Health,
+    /// What waits to be handled.
+    pub store: Store,
+    /// What waits to be sent.
+    pub outbox: Outbox,
 }
 
-impl Default for Health {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// Tells health for ever; for ever silent without an address.
+/// Tells health and figures for ever; for ever silent without an address.
 ///
 /// # Errors
-/// When the address can't be listened on.
-pub async fn serve(listen: Option<SocketAddr>, health: Health) -> std::io::Result<()> {
+/// When the address can't be listened on, or figures are kept already in this process.
+pub async fn serve(listen: Option<SocketAddr>, sources: Sources) -> io::Result<()> {
     let Some(listen) = listen else { return std::future::pending().await };
-    axum::serve(TcpListener::bind(listen).await?, router(health)).await
-}
-
-fn router(health: Health) -> Router {
-    Router::new().route("/livez", get(|| async { "ok" })).route("/readyz", get(ready)).with_state(health)
-}
-
-async fn ready(State(health): State<Health>) -> (StatusCode, String) {
-    match health.trouble() {
-        None => (StatusCode::OK, "ok".to_owned()),
-        Some(trouble) => (StatusCode::SERVICE_UNAVAILABLE, trouble),
+    let exporter = Exporter::install().map_err(io::Error::other)?;
+    let listener = TcpListener::bind(listen).await?;
+    tokio::select! {
+        served = axum::serve(listener, router(sources, exporter.clone())) => served,
+        () = exporter.upkeep() => Ok(()),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+pub(crate) fn router(sources: Sources, exporter: Exporter) -> Router {
+    Router::new()
+        .route("/livez", get(|| async { "ok" }))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(figures))
+        .with_state((sources, exporter))
+}
 
-    #[tokio::test(start_paused = true)]
-    async fn the_agent_is_ready_while_it_hears_from_the_homeserver() {
-        let health = Health::new();
-        assert_eq!(health.trouble().as_deref(), Some("not synced yet"));
-        health.synced();
-        tokio::time::advance(SILENT_FOR).await;
-        assert_eq!(health.trouble(), None);
-        tokio::time::advance(Duration::from_secs(1)).await;
-        assert_eq!(health.trouble().as_deref(), Some("not synced for 91 s"));
+async fn ready(State((sources, _)): State<(Sources, Exporter)>) -> (StatusCode, String) {
+    let troubles = sources.health.troubles();
+    if troubles.is_empty() {
+        return (StatusCode::OK, "ok\n".to_owned());
     }
+    (StatusCode::SERVICE_UNAVAILABLE, troubles.into_iter().map(|trouble| trouble + "\n").collect())
+}
+
+async fn figures(State((sources, exporter)): State<(Sources, Exporter)>) -> impl IntoResponse {
+    let inbox = match sources.store.count_waiting().await {
+        Ok(waiting) => Some(waiting),
+        Err(error) => {
+            tracing::warn!(error = &error as &dyn std::error::Error, "what waits can't be counted");
+            None
+        }
+    };
+    metrics::waiting(sources.health.sync_age(), inbox, sources.outbox.waiting());
+    ([(header::CONTENT_TYPE, TEXT_FORMAT)], exporter.render())
 }

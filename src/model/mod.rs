@@ -65,7 +65,8 @@ pub enum Finish {
 }
 
 /// Tokens of one request as the endpoint counted them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Usage {
     /// Tokens read.
     pub prompt: u64,

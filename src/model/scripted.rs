@@ -19,6 +19,7 @@
 //!   missing, the model answers with what it expected and what it was shown, and does nothing else.
 //! - `say`: the answer's text, word by word, with `word_ms` milliseconds before each.
 //! - `calls`: tool calls; `arguments` is an object, or a text for arguments that are no JSON.
+//! - `usage`: the tokens that it counts, such as `{"prompt": 120, "completion": 8}`.
 //! - `fail`, after what was said: `{"status": 500}` an error of the server; `"cut"` the answer breaks off; `"silence"`
 //!   nothing more ever comes; `"endless"` the words are repeated for ever.
 //! - `otherwise`: the answer to each further request; by default the last line that the model was shown.
@@ -33,7 +34,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::error::shorten;
-use super::{Delta, DeltaStream, Finish, Message, Model, ModelError, Request, ToolCall};
+use super::{Delta, DeltaStream, Finish, Message, Model, ModelError, Request, ToolCall, Usage};
 
 /// Requests that are kept to be looked at; older ones are forgotten.
 const MAX_RECORDED: usize = 1000;
@@ -65,6 +66,8 @@ pub struct Step {
     pub word_ms: u64,
     /// The tools to call.
     pub calls: Vec<Call>,
+    /// The tokens that it counts.
+    pub usage: Option<Usage>,
     /// How the step goes wrong.
     pub fail: Option<Fail>,
 }
@@ -222,7 +225,7 @@ impl Model for Scripted {
             for call in calls {
                 yield Delta::Call(call);
             }
-            yield Delta::Done { finish: Finish::Stop, usage: None };
+            yield Delta::Done { finish: Finish::Stop, usage: step.usage };
         };
         deltas.boxed()
     }

@@ -38,6 +38,7 @@ pub use content::{Liveness, Place, Text, TextKind, sent_size};
 
 use crate::{
     config,
+    observe::metrics,
     store::{NewPayload, Part, Store},
 };
 use budget::Budget;
@@ -128,6 +129,11 @@ impl Outbox {
         let _ = left.wait_for(|left| left.as_ref().is_some_and(|left| !left.contains_key(room))).await;
     }
 
+    /// Messages with something to be sent.
+    pub fn waiting(&self) -> usize {
+        self.queue().waiting()
+    }
+
     /// Sends for ever.
     pub async fn run(&self) {
         self.take_up_unsettled().await;
@@ -170,7 +176,8 @@ impl Outbox {
             let Payload::Event { content, .. } = payload else { continue };
             tracing::info!(%room, %txn, "event of an earlier run is sent again");
             let (done, settled) = oneshot::channel();
-            let frozen = Frozen { txn, content, class: budget::Class::Final, last: true };
+            let (class, wanted_since) = (budget::Class::Final, Instant::now());
+            let frozen = Frozen { txn, content, class, wanted_since, last: true };
             self.insert(Entry {
                 frozen: Some(frozen),
                 stored: true,
@@ -247,6 +254,7 @@ impl Outbox {
         if let Some(entry) = queue.posts.get_mut(&attempt.post) {
             if entry.event.is_some() {
                 entry.edits += 1;
+                metrics::edit_lag(now - attempt.frozen.wanted_since);
             }
             let first = entry.event.get_or_insert(event).clone();
             entry.taken_at = Some(now);
@@ -264,6 +272,7 @@ impl Outbox {
         let now = Instant::now();
         let mut queue = self.queue();
         if let Some(SendError::RateLimited { retry_after }) = &error {
+            metrics::rate_limited();
             queue.budget.refused(attempt.grant, *retry_after, now);
         }
         if let Some(entry) = queue.posts.get_mut(&attempt.post) {
@@ -308,7 +317,7 @@ impl Post {
     /// What should stand there now, until the next word. Never waits; may be skipped.
     pub fn show(&self, text: &Text) {
         if let Some(entry) = self.outbox.queue().posts.get_mut(&self.id) {
-            entry.wanted = Some(text.content());
+            entry.want(text.content(), Instant::now());
         }
         self.outbox.0.changed.notify_one();
     }
@@ -337,7 +346,7 @@ impl Post {
         self.finished = true;
         let (done, result) = oneshot::channel();
         if let Some(entry) = self.outbox.queue().posts.get_mut(&self.id) {
-            entry.wanted = Some(text.content());
+            entry.want(text.content(), Instant::now());
             entry.last = true;
             entry.done = Some(done);
         }

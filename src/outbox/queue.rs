@@ -33,6 +33,8 @@ pub(super) struct Entry {
     pub part: Option<Part>,
     /// The newest content that is not yet sent.
     pub wanted: Option<Value>,
+    /// Since when there is something that was not sent, whatever has replaced it.
+    pub wanted_since: Option<Instant>,
     /// Whether `wanted` is the last one.
     pub last: bool,
     /// The first event, once the homeserver has it.
@@ -65,6 +67,8 @@ pub(super) struct Frozen {
     pub txn: OwnedTransactionId,
     pub content: Value,
     pub class: Class,
+    /// Since when its oldest words were wanted.
+    pub wanted_since: Instant,
     /// Whether it holds the post's last content.
     pub last: bool,
 }
@@ -109,6 +113,11 @@ pub(super) struct Queue {
 }
 
 impl Queue {
+    /// Messages with something to be sent.
+    pub fn waiting(&self) -> usize {
+        self.posts.values().filter(|post| post.has_work(self.pace)).count()
+    }
+
     /// Chooses the next attempt and marks it as under way.
     pub fn next(&mut self, now: Instant) -> Next {
         let working = || self.posts.iter().filter(|(_, post)| post.has_work(self.pace));
@@ -156,6 +165,7 @@ impl Entry {
             place,
             part: None,
             wanted: None,
+            wanted_since: None,
             last: false,
             event: None,
             frozen: None,
@@ -169,6 +179,12 @@ impl Entry {
             refused: false,
             done: None,
         }
+    }
+
+    /// Wants this content, instead of what was wanted before and never sent.
+    pub fn want(&mut self, content: Value, now: Instant) {
+        self.wanted = Some(content);
+        self.wanted_since.get_or_insert(now);
     }
 
     fn has_work(&self, pace: Pace) -> bool {
@@ -196,9 +212,10 @@ impl Entry {
     fn attempt(&mut self, id: PostId, grant: Grant, now: Instant) -> Option<Attempt> {
         // An edit that was not taken yields to a newer one; a first event never does: it may be there already.
         let supersedes = match &self.frozen {
-            Some(frozen) if frozen.class == Class::Edit && self.wanted.is_some() => {
-                self.frozen.take().map(|frozen| frozen.txn)
-            }
+            Some(frozen) if frozen.class == Class::Edit && self.wanted.is_some() => self.frozen.take().map(|frozen| {
+                self.wanted_since = Some(frozen.wanted_since);
+                frozen.txn
+            }),
             _ => None,
         };
         if self.frozen.is_none() {
@@ -208,7 +225,8 @@ impl Entry {
                 Some(event) => (Class::Edit, edit(&wanted, event)),
             };
             let class = if self.last { Class::Final } else { class };
-            self.frozen = Some(Frozen { txn: TransactionId::new(), content, class, last: self.last });
+            let wanted_since = self.wanted_since.take().unwrap_or(now);
+            self.frozen = Some(Frozen { txn: TransactionId::new(), content, class, wanted_since, last: self.last });
             (self.stored, self.failures, self.tried_since) = (false, 0, now);
         }
         self.under_way = true;
@@ -330,11 +348,15 @@ mod tests {
         taken(&mut queue, 1, now - Duration::from_secs(60));
 
         let edited = attempt(queue.next(now)).frozen;
+        let later = now + Duration::from_secs(1);
         let post = queue.posts.get_mut(&1).unwrap();
-        (post.under_way, post.wanted) = (false, Some(json!({"body": "three"})));
-        let newer = attempt(queue.next(now));
+        post.under_way = false;
+        post.want(json!({"body": "three"}), later);
+        let newer = attempt(queue.next(later));
         assert_eq!(newer.frozen.content["m.new_content"], json!({"body": "three"}));
         assert_ne!(newer.frozen.txn, edited.txn);
+        // The room has not seen the older words either.
+        assert_eq!(newer.frozen.wanted_since, edited.wanted_since);
         assert_eq!(newer.supersedes, Some(edited.txn));
     }
 

@@ -237,6 +237,20 @@ impl Store {
         }
     }
 
+    /// How many events wait to be handled.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn count_waiting(&self) -> Result<u64, StoreError> {
+        let waiting: i64 = sqlx::query_scalar(
+            "SELECT count(*) FROM inbox WHERE handled_at IS NULL AND event IS NOT NULL AND agent = ?",
+        )
+        .bind(self.agent())
+        .fetch_one(&self.pool)
+        .await?;
+        Ok(waiting.unsigned_abs())
+    }
+
     /// Marks an event as handled.
     ///
     /// # Errors
@@ -367,6 +381,7 @@ mod tests {
         let first = store.waiting(0, 1).await.unwrap().remove(0);
         store.handled(first.seq).await.unwrap();
         store.receive(&batch("p2", &["$a"])).await.unwrap();
+        assert_eq!(store.count_waiting().await.unwrap(), 1);
         let ids: Vec<_> = store.waiting(0, 10).await.unwrap().into_iter().map(|one| one.event.id).collect();
         assert_eq!(ids, ["$b"]);
     }

@@ -35,6 +35,7 @@ use crate::{
     conversation::{Hub, NamedModel, Settings, Shared},
     inbox::Inbox,
     model::{Chain, Model, Retry, Scripted},
+    observe::{Health, Watched},
     outbox::Outbox,
     store::Store,
     tools::{Now, Toolbox},
@@ -74,6 +75,8 @@ pub(crate) struct House {
     /// The first model.
     pub model: Scripted,
     pub store: Store,
+    pub outbox: Outbox,
+    pub health: Health,
     clock: Arc<TestClock>,
     inbox: Inbox,
     _tasks: JoinSet<()>,
@@ -147,8 +150,10 @@ impl House {
             first: config.model.retry_first,
             max: config.model.retry_max,
         };
+        let health = Health::new();
         let named = |(name, model): &(&str, Scripted)| {
-            let model: Arc<dyn Model> = Arc::new(Chain::new(Arc::new(model.clone()), retry));
+            let model: Arc<dyn Model> =
+                Arc::new(Chain::new(Arc::new(Watched::new(Arc::new(model.clone()), health.clone())), retry));
             NamedModel { name: (*name).to_owned(), model }
         };
         let now = Now::new(clock.clone(), config.agent.time_zone.clone());
@@ -171,9 +176,12 @@ impl House {
             let inbox = inbox.clone();
             async move { inbox.run(&mut hub).await }
         });
-        tasks.spawn(async move { outbox.run().await });
+        tasks.spawn({
+            let outbox = outbox.clone();
+            async move { outbox.run().await }
+        });
         let model = models.into_iter().next().unwrap().1;
-        let house = Self { server, model, store, clock, inbox, _tasks: tasks };
+        let house = Self { server, model, store, outbox, health, clock, inbox, _tasks: tasks };
         house.settle().await;
         house
     }

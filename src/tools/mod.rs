@@ -12,7 +12,10 @@ use serde_json::Value;
 
 pub use now::Now;
 
-use crate::model::{ToolCall, ToolSpec};
+use crate::{
+    model::{ToolCall, ToolSpec},
+    observe::metrics,
+};
 
 /// The longest result that the model is shown, in bytes; the rest is cut with a word.
 const MAX_RESULT: usize = 16 * 1024;
@@ -74,18 +77,23 @@ impl Toolbox {
     pub async fn call(&self, call: &ToolCall) -> Output {
         match self.checked(call) {
             Err(refusal) => {
-                tracing::info!(tool = call.name, refusal, "tool call refused");
+                // A name that no tool has, and the refusal, may quote anything that the model has read.
+                let tool = self.find(&call.name).map(|tool| tool.spec().name);
+                tracing::info!(tool, "tool call refused");
+                metrics::tool_refused(tool.as_deref());
                 Output::new(format!("Error: {refusal}"))
             }
             Ok((tool, arguments)) => {
                 tracing::info!(tool = call.name, "tool call");
-                cut(tool.run(arguments).await)
+                let output = tool.run(arguments).await;
+                metrics::tool_ran(&call.name);
+                cut(output)
             }
         }
     }
 
     fn checked(&self, call: &ToolCall) -> Result<(&dyn Tool, Value), String> {
-        let tool = self.tools.iter().find(|tool| tool.spec().name == call.name).ok_or_else(|| {
+        let tool = self.find(&call.name).ok_or_else(|| {
             let names: Vec<_> = self.tools.iter().map(|tool| tool.spec().name).collect();
             format!("there is no tool {:?}; the tools are: {}", call.name, names.join(", "))
         })?;
@@ -94,7 +102,11 @@ impl Toolbox {
         let arguments: Value = serde_json::from_str(text)
             .map_err(|error| format!("the arguments are not valid JSON ({error}); call again with one JSON object"))?;
         tool.check(&arguments)?;
-        Ok((tool.as_ref(), arguments))
+        Ok((tool, arguments))
+    }
+
+    fn find(&self, name: &str) -> Option<&dyn Tool> {
+        self.tools.iter().map(AsRef::as_ref).find(|tool| tool.spec().name == name)
     }
 }
 

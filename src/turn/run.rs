@@ -17,6 +17,7 @@ use super::{
 use crate::{
     config,
     model::{Delta, Finish, Message, Model, Request, ToolCall},
+    observe::metrics::{self, RunningTurn},
     outbox::{Outbox, Post},
     tools::Toolbox,
 };
@@ -59,6 +60,19 @@ pub async fn run(
     turn: Turn,
     post: Post,
     up_to: i64,
+    signals: mpsc::Receiver<Signal>,
+    place: SemaphorePermit<'_>,
+) -> Outcome {
+    let running = RunningTurn::begin();
+    let outcome = work(turn, post, up_to, signals, place).await;
+    running.ended(&outcome.end);
+    outcome
+}
+
+async fn work(
+    turn: Turn,
+    post: Post,
+    up_to: i64,
     mut signals: mpsc::Receiver<Signal>,
     place: SemaphorePermit<'_>,
 ) -> Outcome {
@@ -68,7 +82,7 @@ pub async fn run(
     let (end, mark) = match turn.steps(&mut draft, &mut seen, &mut signals).await {
         Ok((end, mark)) => (end, mark),
         Err(error) => {
-            tracing::warn!(room = %turn.draft.room, error = &error as &dyn std::error::Error, "turn failed");
+            tracing::warn!(error = &error as &dyn std::error::Error, "turn failed");
             (End::Failed(error.to_string()), Some(error.for_people()))
         }
     };
@@ -85,7 +99,7 @@ pub async fn run(
     match delivered {
         Ok(finished) => Outcome { text: finished.text, events: finished.events, ..nothing },
         Err(error) => {
-            tracing::error!(room = %turn.draft.room, error = &error as &dyn std::error::Error, "answer lost");
+            tracing::error!(error = &error as &dyn std::error::Error, "answer lost");
             Outcome { end: error.into(), ..nothing }
         }
     }
@@ -192,7 +206,12 @@ impl Turn {
                         draft.restart_step();
                         calls.clear();
                     }
-                    Some(Ok(Delta::Done { finish, .. })) => return Ok(Step::Said { calls, finish }),
+                    Some(Ok(Delta::Done { finish, usage })) => {
+                        if let Some(usage) = usage {
+                            metrics::room_tokens(&self.draft.room, usage);
+                        }
+                        return Ok(Step::Said { calls, finish });
+                    }
                     Some(Err(error)) => return Err(error.into()),
                     None => return Err(crate::model::ModelError::Cut.into()),
                 },
