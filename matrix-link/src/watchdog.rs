@@ -43,13 +43,14 @@ pub(crate) struct Stuck;
 pub(crate) struct Watchdog<'a> {
     state: &'a watch::Sender<SyncState>,
     limit: Duration,
+    begun: bool,
     failed: u32,
     stuck: u32,
 }
 
 impl<'a> Watchdog<'a> {
     pub(crate) fn new(state: &'a watch::Sender<SyncState>, limit: Duration) -> Self {
-        Self { state, limit, failed: 0, stuck: 0 }
+        Self { state, limit, begun: false, failed: 0, stuck: 0 }
     }
 
     /// How long the homeserver may hold a round open.
@@ -59,11 +60,11 @@ impl<'a> Watchdog<'a> {
 
     /// How long the next round may take.
     pub(crate) fn limit(&self) -> Duration {
-        if *self.state.borrow() == SyncState::Starting { self.limit * FIRST_ROUND } else { self.limit }
+        if self.begun { self.limit } else { self.limit * FIRST_ROUND }
     }
 
     pub(crate) fn succeeded(&mut self) {
-        (self.failed, self.stuck) = (0, 0);
+        (self.begun, self.failed, self.stuck) = (true, 0, 0);
         if self.state.send_replace(SyncState::Live) == SyncState::Degraded {
             tracing::info!("sync works again");
         }
