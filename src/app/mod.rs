@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use async_trait::async_trait;
-use matrix_link::{Batch, Confirm, Rooms, Sink, SinkError, SyncError, Trust};
+use matrix_link::{Batch, Confirm, Event, EventKind, Rooms, Sink, SinkError, SyncError, Trust, Undecrypted};
 use ruma::{OwnedEventId, RoomId};
 use tokio::sync::Semaphore;
 
@@ -23,7 +23,7 @@ use crate::{
     conversation::{Hub, Settings, Shared},
     http::{self, Sources},
     inbox::Inbox,
-    observe::Health,
+    observe::{Health, metrics},
     outbox::Outbox,
     state_dir::StateDir,
     store::Store,
@@ -101,7 +101,7 @@ pub async fn run(config: Config, start: Start) -> anyhow::Result<Ended> {
         },
         () = link.answer_verifications(&confirm) => Err(anyhow!("no verification can be answered any more")),
         () = inbox.run(&mut hub) => Ok(Ended::AsTold),
-        () = link.run_late_keys(&inbox) => Ok(Ended::AsTold),
+        () = link.run_late_keys(&received) => Ok(Ended::AsTold),
         () = forget(&store, &config.store) => Ok(Ended::AsTold),
         () = outbox.run() => Ok(Ended::AsTold),
         () = told_to_end() => {
@@ -132,11 +132,28 @@ impl Sink for Watched {
     async fn commit(&self, batch: &Batch) -> Result<(), SinkError> {
         self.inbox.commit(batch).await?;
         self.health.synced();
+        for event in &batch.events {
+            if let EventKind::Undecryptable { session } = &event.kind {
+                metrics::undecryptable(if session.is_some() { "no_key" } else { "malformed" });
+                self.health.undecryptable(&event.id);
+            }
+        }
         Ok(())
     }
 
     async fn kept(&self, room: &RoomId, events: &[OwnedEventId]) -> Result<Option<BTreeSet<OwnedEventId>>, SinkError> {
         self.inbox.kept(room, events).await
+    }
+
+    async fn undecrypted(&self, session: Option<&str>, limit: u32) -> Result<Vec<Undecrypted>, SinkError> {
+        self.inbox.undecrypted(session, limit).await
+    }
+
+    async fn decrypted(&self, event: &Event) -> Result<(), SinkError> {
+        self.inbox.decrypted(event).await?;
+        metrics::decrypted_late();
+        self.health.decrypted(&event.id);
+        Ok(())
     }
 }
 

@@ -251,15 +251,20 @@ pub enum InstallError {
 }
 
 impl Exporter {
-    /// Keeps this process's figures from now on.
+    /// Keeps this process's figures, from the first call on: an agent that begins anew within the process goes on with them.
     ///
     /// # Errors
-    /// When they are kept already.
+    /// When another part of the program keeps figures already.
     pub fn install() -> Result<Self, InstallError> {
+        static INSTALLED: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
+        let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(handle) = installed.as_ref() {
+            return Ok(Self(handle.clone()));
+        }
         let recorder = recorder()?;
-        let exporter = Self(recorder.handle());
+        let handle = recorder.handle();
         set_global_recorder(recorder)?;
-        Ok(exporter)
+        Ok(Self(installed.insert(handle).clone()))
     }
 
     /// Adds up what was measured, for ever; without it, memory grows until somebody asks.
