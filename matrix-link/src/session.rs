@@ -299,6 +299,8 @@ impl Link {
 async fn build(account: &Account, store: &Path, key: &[u8; 32]) -> Result<Client, ClientBuildError> {
     Client::builder()
         .homeserver_url(&account.homeserver)
+        // The operator's address is the one to use, also where the homeserver tells another one to the public.
+        .respect_login_well_known(false)
         .sqlite_store_with_config_and_cache_path(SqliteStoreConfig::new(store).key(Some(key)), None::<&Path>)
         .request_config(RequestConfig::new().timeout(REQUEST_TIMEOUT).retry_limit(REQUEST_RETRIES))
         .with_encryption_settings(EncryptionSettings {
