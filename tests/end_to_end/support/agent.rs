@@ -157,6 +157,11 @@ impl Agent {
         assert_eq!(waited.await.expect("the agent does not end").code(), Some(1));
     }
 
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Whether it has not ended.
     pub fn is_running(&mut self) -> bool {
         self.process.try_wait().unwrap().is_none()

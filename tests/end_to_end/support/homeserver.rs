@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use hmac::{Hmac, Mac};
-use ruma::{OwnedEventId, OwnedUserId};
+use ruma::{OwnedEventId, OwnedUserId, UserId};
 use serde_json::{Value, json};
 use sha1::Sha1;
 
@@ -20,6 +20,11 @@ pub struct Account {
     pub password: String,
     /// A session without encryption, to look at what the homeserver has.
     pub token: String,
+}
+
+enum Role {
+    User,
+    Admin,
 }
 
 fn from_environment(name: &str) -> String {
@@ -45,6 +50,27 @@ impl Homeserver {
 
     /// Makes an account whose name begins with `name`.
     pub async fn account(&self, name: &str) -> Account {
+        self.register(name, Role::User).await
+    }
+
+    /// Makes an account that may administer the homeserver.
+    pub async fn admin(&self) -> Account {
+        self.register("admin", Role::Admin).await
+    }
+
+    /// Takes all limits from a user (every kind that Synapse has but logins), or gives them back.
+    pub async fn set_limited(&self, admin: &Account, user: &UserId, limited: bool) {
+        let url = format!("{}/_synapse/admin/v1/users/{user}/override_ratelimit", self.url);
+        let request = if limited {
+            self.http.delete(url)
+        } else {
+            // Zero stands for no limit.
+            self.http.post(url).json(&json!({"messages_per_second": 0, "burst_count": 0}))
+        };
+        request.bearer_auth(&admin.token).send().await.unwrap().error_for_status().unwrap();
+    }
+
+    async fn register(&self, name: &str, role: Role) -> Account {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let unique = format!("{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let (name, password) = (format!("{name}-{unique}"), format!("password-{unique}"));
@@ -53,9 +79,13 @@ impl Homeserver {
         let nonce = nonce["nonce"].as_str().unwrap();
         let secret = from_environment("WAYBREAD_TEST_REGISTRATION_SECRET");
         let mut mac = Hmac::<Sha1>::new_from_slice(secret.as_bytes()).unwrap();
-        mac.update([nonce, &name, &password, "notadmin"].join("\0").as_bytes());
+        let (role, admin) = match role {
+            Role::Admin => ("admin", true),
+            Role::User => ("notadmin", false),
+        };
+        mac.update([nonce, &name, &password, role].join("\0").as_bytes());
         let mac: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-        let body = json!({"nonce": nonce, "username": name, "password": password, "admin": false, "mac": mac});
+        let body = json!({"nonce": nonce, "username": name, "password": password, "admin": admin, "mac": mac});
         let made: Value = self.http.post(&url).json(&body).send().await.unwrap().json().await.unwrap();
         let text = |key: &str| made[key].as_str().unwrap_or_else(|| panic!("{made}")).to_owned();
         Account { user: text("user_id").try_into().unwrap(), password, token: text("access_token") }

@@ -1,4 +1,6 @@
-//! A homeserver, an agent, people and a model to test with.
+//! A homeserver, an agent, people and a model to test with; `benches/road` uses them too.
+
+#![allow(dead_code, unused_imports, reason = "tests and benches use different parts")]
 
 mod agent;
 mod checked;

@@ -5,7 +5,7 @@ use std::{
     convert::Infallible,
     net::SocketAddr,
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use axum::{
@@ -34,6 +34,8 @@ struct Played {
     /// What is played when the steps are at their end: the question, so many milliseconds a word.
     echo_word_ms: Option<u64>,
     requests: Vec<Value>,
+    /// When each request came.
+    asked_at: Vec<Instant>,
 }
 
 /// A step that says something, a word every `word_ms`.
@@ -86,6 +88,11 @@ impl ModelServer {
         }
     }
 
+    /// When each request so far came.
+    pub fn asked_at(&self) -> Vec<Instant> {
+        self.state.lock().unwrap().asked_at.clone()
+    }
+
     /// The `messages` of each request so far, as one text each.
     pub fn shown(&self) -> Vec<String> {
         self.state.lock().unwrap().requests.iter().map(|request| request["messages"].to_string()).collect()
@@ -99,10 +106,12 @@ impl Drop for ModelServer {
 }
 
 async fn answer(State(state): State<Arc<Mutex<Played>>>, Json(request): Json<Value>) -> Response {
+    let asked_at = Instant::now();
     let step = {
         let mut played = state.lock().unwrap();
         let last = request["messages"].as_array().and_then(|all| all.last()?["content"].as_str().map(str::to_owned));
         played.requests.push(request);
+        played.asked_at.push(asked_at);
         let echo = |word_ms| say(&format!("You said {}. ", last.unwrap_or_default()).repeat(10), word_ms);
         played.steps.pop_front().or_else(|| played.echo_word_ms.map(echo))
     };
@@ -123,7 +132,10 @@ fn words(step: &Step) -> impl Stream<Item = String> + use<> {
     let wait = Duration::from_millis(step.word_ms);
     let words: Vec<String> = step.say.split_inclusive(' ').map(str::to_owned).collect();
     stream::iter(words).then(move |word| async move {
-        tokio::time::sleep(wait).await;
+        // A sleep of nothing takes a millisecond.
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
         chunk(&json!({"delta": {"content": word}, "index": 0}))
     })
 }

@@ -3,7 +3,7 @@
 use std::{
     fs,
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
@@ -27,6 +27,7 @@ pub struct Person {
     pub user: OwnedUserId,
     link: Arc<Link>,
     seen: watch::Receiver<Vec<Event>>,
+    typing: Arc<Mutex<Vec<TypingSeen>>>,
     sync: JoinHandle<()>,
     state: TempDir,
 }
@@ -50,12 +51,21 @@ impl Seen {
     }
 }
 
-struct Keep(watch::Sender<Vec<Event>>);
+/// When somebody was seen to type, and where.
+type TypingSeen = (Instant, OwnedRoomId);
+
+struct Keep {
+    events: watch::Sender<Vec<Event>>,
+    typing: Arc<Mutex<Vec<TypingSeen>>>,
+}
 
 #[async_trait]
 impl Sink for Keep {
     async fn commit(&self, batch: &Batch) -> Result<(), SinkError> {
-        self.0.send_modify(|seen| seen.extend(batch.events.iter().cloned()));
+        let now = Instant::now();
+        let typing = batch.typing.iter().filter(|typing| !typing.users.is_empty());
+        self.typing.lock().unwrap().extend(typing.map(|typing| (now, typing.room.clone())));
+        self.events.send_modify(|seen| seen.extend(batch.events.iter().cloned()));
         Ok(())
     }
 }
@@ -98,12 +108,14 @@ impl Person {
         .unwrap();
         assert!(link.establish_trust().await.device_signed);
         let link = Arc::new(link);
-        let (keep, seen) = watch::channel(Vec::new());
+        let (events, seen) = watch::channel(Vec::new());
+        let typing = Arc::<Mutex<_>>::default();
+        let keep = Keep { events, typing: typing.clone() };
         let syncing = link.clone();
         let sync = tokio::spawn(async move {
-            syncing.run_sync(&Keep(keep)).await.unwrap();
+            syncing.run_sync(&keep).await.unwrap();
         });
-        Self { user: account.user.clone(), link, seen, sync, state }
+        Self { user: account.user.clone(), link, seen, typing, sync, state }
     }
 
     /// An encrypted direct room with the agent, who has joined it.
@@ -226,9 +238,30 @@ impl Person {
         .await
     }
 
+    /// Like [`Person::answer`], for answers that may take longer than a test waits, or not come in time.
+    pub async fn answer_within(&self, limit: Duration, room: &RoomId, agent: &UserId, count: usize) -> Option<Seen> {
+        self.wait_within(limit, |seen| {
+            messages(seen, room, agent).into_iter().filter(|one| !one.is_live()).nth(count - 1)
+        })
+        .await
+    }
+
+    /// When somebody was first seen to type in the room, from a time on.
+    pub fn typing_seen(&self, room: &RoomId, since: Instant) -> Option<Instant> {
+        let seen = self.typing.lock().unwrap();
+        seen.iter().find(|(at, place)| *at >= since && place == room).map(|(at, _)| *at)
+    }
+
     async fn wait<T>(&self, what: &str, condition: impl Fn(&[Event]) -> Option<T>) -> T {
+        match self.wait_within(WAIT, condition).await {
+            Some(found) => found,
+            None => panic!("{} waited for {what}; saw {:#?}", self.user, self.seen.borrow()),
+        }
+    }
+
+    async fn wait_within<T>(&self, limit: Duration, condition: impl Fn(&[Event]) -> Option<T>) -> Option<T> {
         let mut seen = self.seen.clone();
-        let waited = timeout(WAIT, async {
+        let waited = timeout(limit, async {
             loop {
                 if let Some(found) = condition(&seen.borrow_and_update()) {
                     return found;
@@ -236,10 +269,7 @@ impl Person {
                 seen.changed().await.unwrap();
             }
         });
-        match waited.await {
-            Ok(found) => found,
-            Err(_) => panic!("{} waited for {what}; saw {:#?}", self.user, self.seen.borrow()),
-        }
+        waited.await.ok()
     }
 }
 
