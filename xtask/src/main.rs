@@ -1,4 +1,5 @@
-//! Runs the project: `cargo xtask demo` for a first chat, `cargo xtask test` for the whole test suite.
+//! Runs the project: `cargo xtask demo` for a first chat, `cargo xtask test` for the whole test suite, `cargo xtask
+//! bench` for what it costs.
 //!
 //! A newcomer compiles this crate before anything else, so it stays small: plain threads and processes,
 //! no async runtime, no TLS. What it needs from outside (Synapse, the embedded model) is fetched by pip.
@@ -8,6 +9,7 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
+mod bench;
 mod cache;
 mod cargo;
 mod demo;
@@ -21,6 +23,7 @@ mod progress;
 mod python;
 mod secret;
 mod test;
+mod testbed;
 mod toolchain;
 
 use self::progress::say;
@@ -42,6 +45,8 @@ enum Task {
         #[arg(last = true)]
         arguments: Vec<OsString>,
     },
+    /// Measure delays, memory, requests and CPU of a release build, and write them to docs/performance.md.
+    Bench,
     /// Runs a command that ends with its parent (used by the other tasks).
     #[command(hide = true)]
     Guard {
@@ -57,6 +62,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Demo(options) => interrupt::listen().and_then(|()| demo::run(options)),
         Task::Test { arguments } => interrupt::listen().and_then(|()| test::run(&arguments)),
+        Task::Bench => interrupt::listen().and_then(|()| bench::run()),
         Task::Guard { program, arguments } => guard::run(&program, &arguments, std::io::stdin()),
     };
     result.unwrap_or_else(|error| report(&error))

@@ -1,0 +1,75 @@
+//! One question after the other in an encrypted direct room: how long each part of the road takes, and the CPU that the
+//! agent needs for it.
+
+use std::time::{Duration, Instant};
+
+use crate::{
+    figures::{Shown, Times, line},
+    observer::Observer,
+    process,
+    support::{Homeserver, ModelServer, Person},
+    unlimited_agent,
+};
+
+/// Questions that are not counted: sessions are made, caches filled.
+const WARM_UP: usize = 5;
+const QUESTIONS: usize = 60;
+/// Between an answer and the next question, so that what follows an answer does not count with the next one.
+const PAUSE: Duration = Duration::from_millis(300);
+
+#[derive(Default)]
+struct Measured {
+    send: Times,
+    to_request: Times,
+    plain_sync: Times,
+    own: Times,
+    answer: Times,
+}
+
+pub async fn measure() {
+    let homeserver = Homeserver::relaxed();
+    let model = ModelServer::echo(0).await;
+    let setup = unlimited_agent(&homeserver, &model).await;
+    let agent = setup.start().await;
+    let account = homeserver.account("alice").await;
+    let alice = Person::at(&homeserver, &account).await;
+    let room = alice.direct_room(setup.user()).await;
+    let observer = Observer::start(&homeserver, &account).await;
+
+    let mut measured = Measured::default();
+    let mut cpu = Duration::ZERO;
+    for question in 0..WARM_UP + QUESTIONS {
+        if question == WARM_UP {
+            measured = Measured::default();
+            process::rest(agent.pid()).await;
+            cpu = process::cpu(agent.pid());
+        }
+        let begun = Instant::now();
+        let id = alice.say(&room, &format!("question {question}")).await;
+        let accepted = Instant::now();
+        alice.answer(&room, setup.user(), question + 1).await;
+        let answered = Instant::now();
+        let seen = observer.saw(&id).await;
+        let asked = *model.asked_at().last().unwrap();
+        measured.send.push(accepted - begun);
+        measured.to_request.push(asked - begun);
+        measured.plain_sync.push(seen.saturating_duration_since(accepted));
+        measured.own.push(asked.saturating_duration_since(seen));
+        measured.answer.push(answered - begun);
+        tokio::time::sleep(PAUSE).await;
+    }
+    let cpu = (process::cpu(agent.pid()) - cpu) / QUESTIONS as u32;
+    print(&measured, cpu);
+}
+
+fn print(measured: &Measured, cpu: Duration) {
+    let Measured { send, to_request, plain_sync, own, answer } = measured;
+    println!("### One question ({} in a row, one encrypted direct room)\n", send.len());
+    println!("| | median | 95 % | beside the send | compare |\n| --- | ---: | ---: | ---: | --- |");
+    line("the person's send, until the homeserver has taken it", send, send, "");
+    line("from then until a plain client's sync shows it", plain_sync, send, "");
+    line("**own delay**: from there to the model request", own, send, "target: below 10 ms");
+    line("send begun to model request, in all", to_request, send, "another bot on this SDK: 162 ms, 3.1 sends");
+    line("send begun to the whole answer before the person", answer, send, "that bot: 238 ms, 4.6 sends");
+    println!("\nCPU of the agent for each answer, all included: {}.\n", Shown(cpu));
+}
