@@ -118,6 +118,9 @@ impl Task {
         let (steered, others) = self.waiting.drain(..).partition(|one| one.prompt.person == prompt.person);
         self.waiting = others;
         let mut running = Running { signals, draft: post.first_event(), prompt: prompt.clone(), steered };
+        for waiting in &running.steered {
+            running.steer(&waiting.prompt);
+        }
         let shared = self.shared.clone();
         let (key, fence) = (self.key.clone(), self.fence.clone());
         let mut work = pin!(async move {
@@ -155,8 +158,8 @@ impl Task {
                     // Its words stand in the transcript, where the turn on a later one reads them.
                     running.steered.pop_front();
                 }
+                running.steer(&prompt);
                 running.steered.push_back(Waiting { prompt, _pending: mail.pending });
-                running.tell(Signal::Steer);
             }
             Input::Prompt(prompt) => self.wait(Waiting { prompt, _pending: mail.pending }),
             Input::Stop { .. } => running.stop(),
@@ -241,6 +244,11 @@ impl Task {
 }
 
 impl Running {
+    /// The person has said more: the turn takes it in at its next step.
+    fn steer(&self, prompt: &Prompt) {
+        self.tell(Signal::Steer { handle: prompt.handle, origin: prompt.origin.clone() });
+    }
+
     /// Ends the turn, and with it what the person had added before. What is said after the stop is for a new turn.
     fn stop(&mut self) {
         self.steered.clear();
@@ -285,6 +293,7 @@ async fn prepare(shared: Arc<Shared>, key: Key, prompt: &Prompt, fence: Fence) -
         max_event_bytes: settings.outbox.max_event_bytes,
     };
     Some(Turn {
+        origin: prompt.origin.clone(),
         model,
         tools: shared.tools.clone(),
         outbox: shared.outbox.clone(),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     model::ToolSpec,
-    tools::{Output, Tool},
+    tools::{Origin, Output, Tool},
 };
 
 /// Waits for `seconds`.
@@ -25,7 +25,7 @@ impl Tool for Pause {
         }
     }
 
-    async fn run(&self, arguments: Value) -> Output {
+    async fn run(&self, arguments: Value, _origin: &Origin) -> Output {
         let seconds = arguments["seconds"].as_u64().unwrap_or_default();
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         Output::new(format!("Waited for {seconds} s."))

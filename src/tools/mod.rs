@@ -4,6 +4,7 @@
 //! are JSON, the tool's [`Tool::check`] accepts them. A refusal goes back to the model, which may try again.
 
 mod now;
+mod origin;
 
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 pub use now::Now;
+pub use origin::Origin;
 
 use crate::{
     model::{ToolCall, ToolSpec},
@@ -35,8 +37,8 @@ pub trait Tool: Send + Sync {
         check_schema(&self.spec().parameters, arguments)
     }
 
-    /// Does it, with arguments that [`Tool::check`] has accepted.
-    async fn run(&self, arguments: Value) -> Output;
+    /// Does it, with arguments that [`Tool::check`] has accepted, in a turn of this origin.
+    async fn run(&self, arguments: Value, origin: &Origin) -> Output;
 }
 
 /// What a call led to.
@@ -73,8 +75,8 @@ impl Toolbox {
         self.tools.iter().map(|tool| tool.spec()).collect()
     }
 
-    /// Checks a call and runs it. Whatever happens is an [`Output`] for the model.
-    pub async fn call(&self, call: &ToolCall) -> Output {
+    /// Checks a call and runs it in a turn of this origin. Whatever happens is an [`Output`] for the model.
+    pub async fn call(&self, call: &ToolCall, origin: &Origin) -> Output {
         match self.checked(call) {
             Err(refusal) => {
                 // A name that no tool has, and the refusal, may quote anything that the model has read.
@@ -85,7 +87,7 @@ impl Toolbox {
             }
             Ok((tool, arguments)) => {
                 tracing::info!(tool = call.name, "tool call");
-                let output = tool.run(arguments).await;
+                let output = tool.run(arguments, origin).await;
                 metrics::tool_ran(&call.name);
                 cut(output)
             }
@@ -151,14 +153,15 @@ mod tests {
             }
         }
 
-        async fn run(&self, arguments: Value) -> Output {
+        async fn run(&self, arguments: Value, _origin: &Origin) -> Output {
             Output::new(arguments["text"].as_str().unwrap_or_default())
         }
     }
 
     async fn called(name: &str, arguments: &str) -> String {
         let call = ToolCall { id: "1".into(), name: name.into(), arguments: arguments.into() };
-        Toolbox::new(vec![Arc::new(Echo)]).call(&call).await.text
+        let origin = Origin::Unattended { why: "a test".into() };
+        Toolbox::new(vec![Arc::new(Echo)]).call(&call, &origin).await.text
     }
 
     #[tokio::test]

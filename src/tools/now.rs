@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use jiff::{Timestamp, fmt::strtime, tz::TimeZone};
 use serde_json::{Map, Value, json};
 
-use super::{Output, Tool};
+use super::{Origin, Output, Tool};
 use crate::{
     clock::Clock,
     model::{Example, ToolSpec},
@@ -61,7 +61,7 @@ impl Tool for Now {
         }
     }
 
-    async fn run(&self, arguments: Value) -> Output {
+    async fn run(&self, arguments: Value, _origin: &Origin) -> Output {
         match self.zone(arguments["zone"].as_str()) {
             Err(refusal) => Output::new(format!("Error: {refusal}")),
             Ok(zone) => {
@@ -111,7 +111,8 @@ mod tests {
 
     async fn told(zone: Value) -> String {
         let clock = Arc::new(At("2026-03-29T00:30:00Z".parse().unwrap()));
-        Now::new(clock, TimeZone::get("Europe/Paris").unwrap()).run(json!({ "zone": zone })).await.text
+        let origin = Origin::Unattended { why: "a test".into() };
+        Now::new(clock, TimeZone::get("Europe/Paris").unwrap()).run(json!({ "zone": zone }), &origin).await.text
     }
 
     #[tokio::test]

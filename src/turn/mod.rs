@@ -11,12 +11,13 @@
 mod draft;
 mod limits;
 mod run;
+mod steering;
 #[cfg(test)]
 mod tests;
 mod typing;
 
 use async_trait::async_trait;
-use ruma::{OwnedDeviceId, OwnedEventId};
+use ruma::OwnedEventId;
 
 use crate::{
     model::{Message, ModelError},
@@ -24,34 +25,21 @@ use crate::{
     store::StoreError,
 };
 
+pub use crate::tools::Origin;
 pub use draft::{DraftSettings, NO_REPLY};
 pub use run::{Turn, run};
 pub use typing::Typing;
 
-/// Why there is a turn.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
-    /// A person spoke.
-    Person {
-        /// The newest message of that person that the turn has taken in.
-        event: OwnedEventId,
-        /// The device that sent it, in an encrypted room.
-        device: Option<OwnedDeviceId>,
-        /// What that device says it can do (`dev.waybread.capabilities`).
-        capabilities: Vec<String>,
-    },
-    /// Nobody attends: what needs a person must not be offered.
-    Unattended {
-        /// What began it.
-        why: String,
-    },
-}
-
 /// What happens to a turn from outside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Signal {
     /// The same person said more.
-    Steer,
+    Steer {
+        /// The handle of the message: it is taken in when the model is shown it.
+        handle: i64,
+        /// Where the turn comes from once it is taken in.
+        origin: Origin,
+    },
     /// The prompt was edited: what the model writes now answers the wrong question.
     Replaced,
     /// A person ends it.

@@ -9,9 +9,10 @@ use tokio::{
 };
 
 use super::{
-    DraftSettings, End, Limit, NO_REPLY, Outcome, Perception, Signal, TurnError,
+    DraftSettings, End, Limit, NO_REPLY, Origin, Outcome, Perception, Signal, TurnError,
     draft::{Draft, Memory},
     limits::{LoopBreaker, Verdict},
+    steering::{Interruption, Steering},
     typing::Typing,
 };
 use crate::{
@@ -31,6 +32,8 @@ const ANSWER_CUT: &str = "⏹ Cut off: the answer reached its limit.";
 
 /// All that a turn works with.
 pub struct Turn {
+    /// Where it comes from.
+    pub origin: Origin,
     /// Who thinks.
     pub model: Arc<dyn Model>,
     /// What it can do.
@@ -73,13 +76,14 @@ async fn work(
     turn: Turn,
     post: Post,
     up_to: i64,
-    mut signals: mpsc::Receiver<Signal>,
+    signals: mpsc::Receiver<Signal>,
     place: SemaphorePermit<'_>,
 ) -> Outcome {
+    let mut steering = Steering::new(signals, turn.origin.clone());
     let typing = turn.typing.begin(turn.draft.room.clone());
     let mut draft = Draft::new(turn.outbox.clone(), post, turn.draft.clone());
     let mut seen = up_to;
-    let (end, mark) = match turn.steps(&mut draft, &mut seen, &mut signals).await {
+    let (end, mark) = match turn.steps(&mut draft, &mut seen, &mut steering).await {
         Ok((end, mark)) => (end, mark),
         Err(error) => {
             tracing::warn!(error = &error as &dyn std::error::Error, "turn failed");
@@ -110,7 +114,7 @@ impl Turn {
         &self,
         draft: &mut Draft,
         seen: &mut i64,
-        signals: &mut mpsc::Receiver<Signal>,
+        steering: &mut Steering,
     ) -> Result<(End, Option<&'static str>), TurnError> {
         let deadline = Instant::now() + self.limits.max_time;
         let prompt = *seen;
@@ -134,7 +138,7 @@ impl Turn {
                 Verdict::Stop => return ended(End::Limit(Limit::Loop)),
             }
             let request = Request { messages, tools: self.tools.offer() };
-            let (calls, finish) = match self.step(request, draft, signals, deadline).await? {
+            let (calls, finish) = match self.step(request, draft, steering, deadline).await? {
                 Step::Said { calls, finish } => (calls, finish),
                 Step::Ended(end) => return ended(end),
                 Step::Replaced => {
@@ -155,7 +159,7 @@ impl Turn {
             record.push(Message::Assistant { text: said, calls: calls.clone() });
             for (index, call) in calls.iter().enumerate() {
                 let output = if index < MAX_CALLS {
-                    match self.call(call, signals, deadline).await {
+                    match self.call(call, steering, deadline).await {
                         Ok(output) => output,
                         Err(end) => return ended(end),
                     }
@@ -173,6 +177,7 @@ impl Turn {
             if let Some((lines, newest)) = self.perception.news(*seen).await? {
                 record.push(Message::User(lines));
                 *seen = newest;
+                steering.taken_in(newest);
             }
         }
         ended(End::Limit(Limit::Steps))
@@ -183,7 +188,7 @@ impl Turn {
         &self,
         request: Request,
         draft: &mut Draft,
-        signals: &mut mpsc::Receiver<Signal>,
+        steering: &mut Steering,
         deadline: Instant,
     ) -> Result<Step, TurnError> {
         let mut stream = self.model.stream(request);
@@ -192,11 +197,10 @@ impl Turn {
             let due = draft.due();
             tokio::select! {
                 biased;
-                Some(signal) = signals.recv() => match signal {
-                    Signal::Stop => return Ok(Step::Ended(End::Stopped)),
-                    Signal::Replaced => return Ok(Step::Replaced),
-                    Signal::Steer => {}
-                },
+                Some(interruption) = steering.interruption() => return Ok(match interruption {
+                    Interruption::Stop => Step::Ended(End::Stopped),
+                    Interruption::Replaced => Step::Replaced,
+                }),
                 () = sleep_until(deadline) => return Ok(Step::Ended(End::Limit(Limit::Time))),
                 () = sleep_until(due.unwrap_or(deadline)), if due.is_some() => draft.show(),
                 delta = stream.next() => match delta {
@@ -223,15 +227,18 @@ impl Turn {
     async fn call(
         &self,
         call: &ToolCall,
-        signals: &mut mpsc::Receiver<Signal>,
+        steering: &mut Steering,
         deadline: Instant,
     ) -> Result<crate::tools::Output, End> {
-        let running = self.tools.call(call);
+        let origin = steering.origin().clone();
+        let running = self.tools.call(call, &origin);
         tokio::pin!(running);
         loop {
             tokio::select! {
                 biased;
-                Some(signal) = signals.recv() => if signal == Signal::Stop { return Err(End::Stopped) },
+                Some(interruption) = steering.interruption() => if interruption == Interruption::Stop {
+                    return Err(End::Stopped);
+                },
                 () = sleep_until(deadline) => return Err(End::Limit(Limit::Time)),
                 output = &mut running => return Ok(output),
             }
