@@ -30,6 +30,14 @@ async fn scene() -> Scene {
 }
 
 impl Scene {
+    /// The same with the agent killed and started again.
+    async fn restarted(self) -> Self {
+        let Self { agent, model, proxy, setup, alice, room } = self;
+        agent.kill();
+        let agent = setup.start().await;
+        Self { agent, model, proxy, setup, alice, room }
+    }
+
     async fn answers(&self, count: usize) {
         self.model.add([say("Here.", 0)]);
         self.alice.say(&self.room, "Are you there?").await;
@@ -64,9 +72,8 @@ async fn an_expired_token_is_refreshed_and_the_fresh_ones_outlive_a_restart() {
     for token in ["access_token", "refresh_token"] {
         assert_ne!(after[token], before[token], "{token}");
     }
-    let Scene { agent, setup, .. } = &scene;
-    assert!(!agent.log().contains("begins anew"));
-    let scene = Scene { agent: setup.start().await, ..scene };
+    assert!(!scene.agent.log().contains("begins anew"));
+    let scene = scene.restarted().await;
     scene.answers(2).await;
 }
 

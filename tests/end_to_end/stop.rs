@@ -7,7 +7,8 @@ use waybread::model::scripted::{Fail, StreamFault};
 
 use crate::support::{Agent, AgentSetup, Homeserver, ModelServer, Person, Seen, fail, say};
 
-/// What an agent with nothing else to do may take to show the end, the homeserver's and the client's time included.
+/// From when the homeserver has the stop to when the person sees the end: the agent's time, and the homeserver's and the
+/// client's on the way back.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
 struct Talk {
@@ -59,8 +60,8 @@ async fn a_stop_word_ends_the_answer_while_the_model_streams() {
     let model = ModelServer::start(story()).await;
     let talk = asked(&model).await;
     let draft = talk.draft().await;
-    let since = Instant::now();
     talk.alice.say(talk.room(), "stop").await;
+    let since = Instant::now();
     let (end, took) = talk.ended(since).await;
     assert!(end.id == draft.id && end.text().ends_with("*⏹ Stopped.*"), "{}", end.text());
     assert!(end.text().starts_with("Once upon a time"));
@@ -72,8 +73,8 @@ async fn the_stop_command_ends_the_answer_while_the_model_hangs() {
     let model = ModelServer::start([fail("Once upon a time. ", Fail::Stream(StreamFault::Silence))]).await;
     let talk = asked(&model).await;
     talk.draft().await;
-    let since = Instant::now();
     talk.alice.say(talk.room(), "!stop").await;
+    let since = Instant::now();
     let (end, took) = talk.ended(since).await;
     assert_eq!(end.text(), "Once upon a time.\n\n*⏹ Stopped.*");
     assert!(took < AT_ONCE, "{took:?}");
@@ -84,8 +85,8 @@ async fn a_stop_sign_on_the_draft_ends_it() {
     let model = ModelServer::start(story()).await;
     let talk = asked(&model).await;
     let draft = talk.draft().await;
-    let since = Instant::now();
     talk.alice.react(talk.room(), &draft.id, "🛑").await;
+    let since = Instant::now();
     let (end, took) = talk.ended(since).await;
     assert!(end.text().ends_with("*⏹ Stopped.*"), "{}", end.text());
     assert!(took < AT_ONCE, "{took:?}");
@@ -96,8 +97,8 @@ async fn taking_the_question_back_ends_the_answer() {
     let model = ModelServer::start(story()).await;
     let talk = asked(&model).await;
     talk.draft().await;
-    let since = Instant::now();
     talk.alice.redact(talk.room(), &talk.prompt).await;
+    let since = Instant::now();
     let (end, took) = talk.ended(since).await;
     assert!(end.text().ends_with("*⏹ Stopped.*"), "{}", end.text());
     assert!(took < AT_ONCE, "{took:?}");
@@ -115,8 +116,8 @@ async fn a_stop_before_the_first_word_is_answered_too() {
     let talk = asked(&model).await;
     // The model has the question when the turn runs.
     model.asked(1).await;
-    let since = Instant::now();
     talk.alice.say(talk.room(), "!stop").await;
+    let since = Instant::now();
     let (end, took) = talk.ended(since).await;
     assert_eq!(end.text(), "⏹ Stopped.");
     assert!(took < AT_ONCE, "{took:?}");
