@@ -2,6 +2,9 @@
 //!
 //! Live invites and those that were waiting at start go the same way: after each sync, every room that we are invited to
 //! is looked at, once at a time.
+//!
+//! Joins go one after the other, and after a direct room's the next one waits until a sync has brought `m.direct` with it:
+//! the SDK writes that list anew at each join, from what it has synced, so two joins at once would lose one of the rooms.
 
 use std::{
     collections::HashSet,
@@ -11,6 +14,7 @@ use std::{
 
 use matrix_sdk::Room;
 use ruma::OwnedRoomId;
+use tokio::time::{sleep, timeout};
 
 use crate::Link;
 
@@ -19,18 +23,25 @@ use crate::Link;
 const ATTEMPTS: u32 = 5;
 const RETRY_FIRST: Duration = Duration::from_secs(2);
 
+/// How long a join waits for `m.direct` at most, and how often it looks.
+const DIRECT_WITHIN: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
 /// The invites that are being answered now.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Invites(Arc<Mutex<HashSet<OwnedRoomId>>>);
+pub(crate) struct Invites {
+    answering: Arc<Mutex<HashSet<OwnedRoomId>>>,
+    joining: Arc<tokio::sync::Mutex<()>>,
+}
 
 impl Invites {
     /// Whether this call is the one that answers.
     fn begin(&self, room: &Room) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(room.room_id().to_owned())
+        self.answering.lock().unwrap_or_else(PoisonError::into_inner).insert(room.room_id().to_owned())
     }
 
     fn end(&self, room: &Room) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(room.room_id());
+        self.answering.lock().unwrap_or_else(PoisonError::into_inner).remove(room.room_id());
     }
 }
 
@@ -59,7 +70,7 @@ impl Link {
         let allowed = self.access.allows(&inviter);
         let mut wait = RETRY_FIRST;
         for attempt in 1..=ATTEMPTS {
-            let answered = if allowed { room.join().await } else { room.leave().await };
+            let answered = if allowed { self.join(room).await } else { room.leave().await };
             match answered {
                 Ok(()) => {
                     let answer = if allowed { "accepted" } else { "declined: the inviter is not in access.allow" };
@@ -68,10 +79,28 @@ impl Link {
                 }
                 Err(error) => {
                     tracing::warn!(room = %room.room_id(), %inviter, attempt, %error, "invite not answered");
-                    tokio::time::sleep(wait).await;
+                    sleep(wait).await;
                     wait *= 2;
                 }
             }
         }
+    }
+
+    /// Joins, and waits until the room is known to be direct where the invite says so.
+    async fn join(&self, room: &Room) -> matrix_sdk::Result<()> {
+        let _joining = self.invites.joining.lock().await;
+        let direct = room.is_direct().await.unwrap_or_default();
+        room.join().await?;
+        if direct {
+            let known = timeout(DIRECT_WITHIN, async {
+                while !room.is_direct().await.unwrap_or_default() {
+                    sleep(LOOK_EVERY).await;
+                }
+            });
+            if known.await.is_err() {
+                tracing::warn!(room = %room.room_id(), "joined, and not known to be direct yet");
+            }
+        }
+        Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Invites: allowed people's are accepted, live or pending; others' are declined.
 
+use futures_util::future::join_all;
 use matrix_link::Membership;
 
 use crate::support::{AgentSetup, Homeserver, ModelServer, Person, say};
@@ -29,4 +30,22 @@ async fn a_strangers_invite_is_declined_and_an_allowed_persons_accepted_also_whe
     assert_eq!(alice.answer(&live, agent, 1).await.text(), "Hello.");
     assert_eq!(alice.messages(&group, agent), []);
     assert_eq!(model.shown().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn direct_rooms_whose_invites_come_at_once_are_all_known_to_be_direct() {
+    let homeserver = Homeserver::relaxed();
+    let model = ModelServer::echo(0).await;
+    let mut setup = AgentSetup::new(&homeserver, &model).await;
+    setup.set("OUTBOX_BURST", "100");
+    let _agent = setup.start().await;
+    let alice = Person::new(&homeserver, "alice").await;
+
+    let rooms = join_all((0..8).map(|_| alice.direct_room(setup.user()))).await;
+    for room in &rooms {
+        alice.say(room, "Is this a direct room?").await;
+    }
+    for room in &rooms {
+        alice.answer(room, setup.user(), 1).await;
+    }
 }
