@@ -12,7 +12,6 @@ mod gaps;
 mod homeserver_faults;
 mod identity;
 mod invites;
-mod late_keys;
 mod limits;
 mod restart;
 mod road;

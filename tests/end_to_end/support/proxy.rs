@@ -12,7 +12,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::{
     net::TcpListener,
     sync::watch,
@@ -42,8 +42,6 @@ pub enum Trouble {
     SoftLogout,
     /// It takes so many milliseconds longer.
     Slow(u64),
-    /// What it brings for the device alone (`to_device`, keys above all) is taken out and kept.
-    WithholdKeys,
 }
 
 /// Which requests.
@@ -80,7 +78,6 @@ struct Shared {
     target: String,
     http: reqwest::Client,
     rules: Mutex<Vec<Rule>>,
-    withheld: Mutex<Vec<Value>>,
     happened: watch::Sender<usize>,
 }
 
@@ -90,7 +87,6 @@ impl Proxy {
             target: homeserver.url.clone(),
             http: reqwest::Client::new(),
             rules: Mutex::default(),
-            withheld: Mutex::default(),
             happened: watch::Sender::new(0),
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -149,7 +145,7 @@ impl Shared {
     }
 }
 
-async fn pass(State(state): State<Arc<Shared>>, mut request: Request) -> Response {
+async fn pass(State(state): State<Arc<Shared>>, request: Request) -> Response {
     let trouble = state.trouble(&request);
     let happened = || state.happened.send_modify(|happened| *happened += 1);
     match trouble {
@@ -188,40 +184,8 @@ async fn pass(State(state): State<Arc<Shared>>, mut request: Request) -> Respons
             let broken = futures_util::stream::once(async { Err::<Vec<u8>, _>(std::io::Error::other("lost")) });
             Response::new(Body::from_stream(broken))
         }
-        Some(Trouble::WithholdKeys) => {
-            let (answer, withheld) = keys_of(forward(&state, request).await, &[]).await;
-            if !withheld.is_empty() {
-                state.withheld.lock().unwrap().extend(withheld);
-                happened();
-            }
-            answer
-        }
-        None if request.uri().path().ends_with("/sync") => {
-            let late = std::mem::take(&mut *state.withheld.lock().unwrap());
-            if late.is_empty() {
-                return forward(&state, request).await;
-            }
-            // What was withheld is there at once: no long poll.
-            let at_once = request.uri().to_string().replace("timeout=30000", "timeout=0");
-            *request.uri_mut() = at_once.parse().unwrap();
-            keys_of(forward(&state, request).await, &late).await.0
-        }
         None => forward(&state, request).await,
     }
-}
-
-/// A sync answer with other events for the device than it had, and those that it had.
-async fn keys_of(answer: Response, instead: &[Value]) -> (Response, Vec<Value>) {
-    let (mut parts, body) = answer.into_parts();
-    let mut sync: Value = serde_json::from_slice(&to_bytes(body, usize::MAX).await.unwrap()).unwrap_or_default();
-    let had = sync["to_device"]["events"].as_array().cloned().unwrap_or_default();
-    if sync.is_object() {
-        let events: Vec<_> =
-            if instead.is_empty() { Vec::new() } else { instead.iter().chain(&had).cloned().collect() };
-        sync["to_device"]["events"] = events.into();
-    }
-    parts.headers.remove("content-length");
-    (Response::from_parts(parts, Body::from(sync.to_string())), had)
 }
 
 async fn forward(state: &Shared, request: Request) -> Response {
