@@ -1,0 +1,1 @@
+//! rich_send and rich_edit: two tools for an agent that posts rich Matrix messages.

@@ -1,0 +1,1 @@
+//! The wire format of rich blocks in Matrix messages: types, limits, validation, plain text.
