@@ -1,14 +1,17 @@
 //! A whole payload.
 
+use std::collections::HashSet;
 use std::io;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::block::Block;
-use crate::fault::Fault;
-use crate::number::{canonicalize_map, canonicalize_value};
+use crate::blocks::{Math, StreamState, read_math};
+use crate::fault::{Fault, cut};
+use crate::prompts::{Button, Prompts};
+use crate::rules::Words;
 
 /// The version of the payload, its `v`.
 pub const RICH_VERSION: u32 = 1;
@@ -32,6 +35,41 @@ pub struct Rich {
 }
 
 impl Rich {
+    /// A payload of one formula, on lines of its own or within a line.
+    #[must_use]
+    pub fn math(tex: &str, display: bool) -> Self {
+        Self::display(json!({"type": "math", "tex": tex, "display": display}))
+    }
+
+    /// A payload that marks a message as an answer that is still being written, or now done.
+    ///
+    /// `url` is where a client can follow it meanwhile.
+    #[must_use]
+    pub fn stream(id: &str, url: Option<&str>, state: StreamState) -> Self {
+        let mut block = json!({"type": "stream", "id": id, "state": state});
+        if let Some(url) = url {
+            block["url"] = Value::from(url);
+        }
+        Self::display(block)
+    }
+
+    /// A payload of one row of buttons.
+    #[must_use]
+    pub fn buttons(items: Vec<Button>) -> Self {
+        Self::of(Block::Buttons(Prompts { items }))
+    }
+
+    fn display(block: Value) -> Self {
+        Self::of(match block {
+            Value::Object(map) => Block::Display(map),
+            other => Block::Unknown(other),
+        })
+    }
+
+    fn of(block: Block) -> Self {
+        Self { v: RICH_VERSION, blocks: vec![block] }
+    }
+
     /// Reads, mends and checks a payload.
     ///
     /// # Errors
@@ -42,7 +80,7 @@ impl Rich {
         let value = serde_json::from_str(json).map_err(|error| format!("the payload is no JSON: {error}"))?;
         let mut rich = Self::read(value).map_err(|fault| fault.to_string())?;
         rich.canonicalize()?;
-        rich.validate()?;
+        rich.check().map_err(|fault| fault.to_string())?;
         Ok(rich)
     }
 
@@ -53,12 +91,7 @@ impl Rich {
     /// A number that no event can carry, by its path: `blocks[0].price ticker: ...`.
     pub fn canonicalize(&mut self) -> Result<(), String> {
         for (index, block) in self.blocks.iter_mut().enumerate() {
-            let canonical = match block {
-                Block::Buttons(_) | Block::Chips(_) => Ok(()),
-                Block::Display(map) => canonicalize_map(map, 0),
-                Block::Unknown(value) => canonicalize_value(value, 0),
-            };
-            canonical.map_err(|fault| fault.in_block(index, block.kind()).to_string())?;
+            block.canonicalize().map_err(|fault| fault.in_block(index, block.kind()).to_string())?;
         }
         Ok(())
     }
@@ -67,9 +100,46 @@ impl Rich {
     ///
     /// # Errors
     ///
-    /// As by [`parse`](Self::parse): the first fault, by its path.
+    /// The first fault, as by [`parse`](Self::parse).
     pub fn validate(&self) -> Result<(), String> {
-        self.check().map_err(|fault| fault.to_string())
+        let canonical = self.each_block(Block::check_canonical);
+        canonical.and_then(|()| self.check()).map_err(|fault| fault.to_string())
+    }
+
+    /// The formula of a payload that holds nothing else. Such a message can be sent as an image of it.
+    #[must_use]
+    pub fn math_only(&self) -> Option<Math> {
+        let [Block::Display(map)] = self.blocks.as_slice() else { return None };
+        let (tex, display) = self.find_math()?;
+        let caption = map.get("caption").and_then(Value::as_str).map(str::to_owned);
+        Some(Math { tex: tex.to_owned(), display, caption })
+    }
+
+    /// The source of the first formula, and whether it stands on lines of its own.
+    #[must_use]
+    pub fn find_math(&self) -> Option<(&str, bool)> {
+        self.blocks.iter().find_map(|block| match block {
+            Block::Display(map) if block.kind() == "math" => read_math(map),
+            _ => None,
+        })
+    }
+
+    /// The whole payload as Markdown, for whoever can't see it drawn.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let texts: Vec<_> = self.blocks.iter().map(Block::markdown).filter(|text| !text.is_empty()).collect();
+        texts.join("\n\n")
+    }
+
+    /// The blocks, as Markdown, that a message's text does not say, so that they can be added to it.
+    ///
+    /// A text says a block if it has at least four fifths of the words of the block's values, in any order and case.
+    /// States, ids, addresses of uploads and what is only drawn, as a ticker's line, don't count.
+    #[must_use]
+    pub fn missing_from(&self, text: &str) -> Vec<String> {
+        let said = Words::of(text);
+        let missing = self.blocks.iter().filter(|block| !said.say(&block.words())).map(Block::markdown);
+        missing.filter(|text| !text.is_empty()).collect()
     }
 
     fn read(value: Value) -> Result<Self, Fault> {
@@ -98,14 +168,27 @@ impl Rich {
             let found = self.blocks.len();
             return Err(Fault::new(format!("expected 1 to {MAX_BLOCKS} blocks, found {found}")).in_field("blocks"));
         }
-        for (index, block) in self.blocks.iter().enumerate() {
-            block.check().map_err(|fault| fault.in_block(index, block.kind()))?;
-        }
+        self.each_block(Block::check)?;
+        self.check_ids()?;
         let size = serialized_len(self);
         if size > MAX_PAYLOAD {
             return Err(Fault::new(format!("the payload is too large: {size} bytes, at most {MAX_PAYLOAD}")));
         }
         Ok(())
+    }
+
+    /// An id names one thing of the message, or an answer could not say which.
+    fn check_ids(&self) -> Result<(), Fault> {
+        let mut ids = HashSet::new();
+        self.each_block(|block| match block.prompt_ids().into_iter().find(|id| !ids.insert(id.clone())) {
+            None => Ok(()),
+            Some(id) => Err(Fault::new(format!("expected another id: \"{}\" is used twice in the message", cut(&id)))),
+        })
+    }
+
+    fn each_block(&self, mut check: impl FnMut(&Block) -> Result<(), Fault>) -> Result<(), Fault> {
+        let mut blocks = self.blocks.iter().enumerate();
+        blocks.try_for_each(|(index, block)| check(block).map_err(|fault| fault.in_block(index, block.kind())))
     }
 }
 
