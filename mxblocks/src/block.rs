@@ -176,7 +176,7 @@ fn prompts(map: &Map<String, Value>, name: &str) -> Result<Prompts, Fault> {
         // The rules say it better.
         Err(error) => {
             let by_rules = blocks::find(name).and_then(|kind| kind.shape.check(map).err());
-            Err(by_rules.unwrap_or_else(|| Fault::new(error.to_string())))
+            Err(by_rules.unwrap_or_else(|| Fault::new(error.to_string())).of_type(name))
         }
     }
 }

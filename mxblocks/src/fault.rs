@@ -47,11 +47,13 @@ impl Fault {
         self.below(Step::key(name))
     }
 
+    /// The same fault, in a block of that type.
+    pub(crate) fn of_type(self, kind: &str) -> Self {
+        Self { kind: (!kind.is_empty()).then(|| cut(kind)), ..self }
+    }
+
     /// The same fault, in block `index` of a payload.
-    pub(crate) fn in_block(mut self, index: usize, kind: &str) -> Self {
-        if !kind.is_empty() {
-            self.kind = Some(cut(kind));
-        }
+    pub(crate) fn in_block(self, index: usize) -> Self {
         self.below(Step::Index(index)).in_field("blocks")
     }
 }
@@ -89,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_fault_reads_as_path_type_and_what_is_expected() {
-        let fault = Fault::new("expected 3 cells").below(Step::Index(0)).in_field("rows").in_block(2, "table");
+        let fault = Fault::new("expected 3 cells").below(Step::Index(0)).in_field("rows").of_type("table").in_block(2);
         assert_eq!(fault.to_string(), "blocks[2].rows[0] table: expected 3 cells");
         assert_eq!(Fault::new("expected 1").in_field("v").to_string(), "v: expected 1");
         assert_eq!(Fault::new("expected an object").to_string(), "expected an object");

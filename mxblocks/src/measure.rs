@@ -43,13 +43,13 @@ pub(crate) fn measure(value: &Value, depth: usize) -> Result<usize, Fault> {
 
 /// A string with its quotes and escapes.
 fn string(text: &str) -> usize {
-    let escapes = |byte: u8| match byte {
-        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
-        // Written as six: \u0000.
-        0x00..0x20 => 5,
-        _ => 0,
-    };
-    2 + text.len() + text.bytes().map(escapes).sum::<usize>()
+    let is_escaped = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
+    // Most have a backslash and one letter. The others are rare and have five: \u0001.
+    let is_long = |byte: u8| byte < b' ' && !b"\n\r\t\x08\x0c".contains(&byte);
+    match text.bytes().filter(|byte| is_escaped(*byte)).count() {
+        0 => text.len() + 2,
+        escaped => text.len() + 2 + escaped + 4 * text.bytes().filter(|byte| is_long(*byte)).count(),
+    }
 }
 
 /// An integer with its sign.

@@ -1,6 +1,6 @@
 //! A whole payload.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -90,7 +90,7 @@ impl Rich {
     /// A number that no event can carry, by its path: `blocks[0].price ticker: ...`.
     pub fn canonicalize(&mut self) -> Result<(), String> {
         for (index, block) in self.blocks.iter_mut().enumerate() {
-            block.canonicalize().map_err(|fault| fault.in_block(index, block.kind()).to_string())?;
+            block.canonicalize().map_err(|fault| fault.of_type(block.kind()).in_block(index).to_string())?;
         }
         Ok(())
     }
@@ -151,10 +151,7 @@ impl Rich {
             Some(_) => return Err(Fault::new("expected a list of blocks").in_field("blocks")),
             None => return Err(Fault::new("needs blocks, a list of 1 to 8 objects")),
         };
-        let read = |(index, block): (usize, Value)| {
-            let kind = block.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
-            Block::read(block).map_err(|fault| fault.in_block(index, &kind))
-        };
+        let read = |(index, block)| Block::read(block).map_err(|fault| fault.in_block(index));
         Ok(Self { v, blocks: blocks.into_iter().enumerate().map(read).collect::<Result<_, _>>()? })
     }
 
@@ -167,10 +164,10 @@ impl Rich {
             return Err(Fault::new(format!("expected 1 to {MAX_BLOCKS} blocks, found {found}")).in_field("blocks"));
         }
         let mut size = r#"{"v":1,"blocks":[]}"#.len() + self.blocks.len() - 1;
-        let mut ids = HashSet::new();
+        let mut ids = BTreeSet::new();
         for (index, block) in self.blocks.iter().enumerate() {
             let checked = block.check().and_then(|size| are_new(&mut ids, block).map(|()| size));
-            size += checked.map_err(|fault| fault.in_block(index, block.kind()))?;
+            size += checked.map_err(|fault| fault.of_type(block.kind()).in_block(index))?;
         }
         if size > MAX_PAYLOAD {
             return Err(Fault::new(format!("the payload is too large: {size} bytes, at most {MAX_PAYLOAD}")));
@@ -180,7 +177,7 @@ impl Rich {
 }
 
 /// An id names one thing of the message, or an answer could not say which.
-fn are_new<'a>(ids: &mut HashSet<&'a str>, block: &'a Block) -> Result<(), Fault> {
+fn are_new<'a>(ids: &mut BTreeSet<&'a str>, block: &'a Block) -> Result<(), Fault> {
     match block.prompt_ids().into_iter().find(|id| !ids.insert(id)) {
         None => Ok(()),
         Some(id) => Err(Fault::new(format!("expected another id: \"{}\" is used twice in the message", cut(id)))),
