@@ -10,13 +10,14 @@ use serde_json::{Map, Value};
 use crate::blocks::{self, DISPLAY_TYPES, StreamState};
 use crate::fault::Fault;
 use crate::markdown;
-use crate::number::{canonicalize_map, canonicalize_value, check_canonical, check_canonical_map};
+use crate::measure::{measure, measure_map};
+use crate::number::{canonicalize_map, canonicalize_value};
 use crate::prompts::{Button, Prompts};
 use crate::rules::words_of;
 use crate::view::View;
 
 /// The newest version of a block that is known here. A block without `v` has this one.
-pub const BLOCK_VERSION: u64 = 1;
+pub const BLOCK_VERSION: u32 = 1;
 
 /// One block: something that a client draws with a message.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,10 +61,15 @@ impl Block {
 
     /// The ids by which an answer names what was clicked or filled in: of buttons, of cards' actions, of a form.
     #[must_use]
-    pub fn prompt_ids(&self) -> Vec<String> {
+    pub fn prompt_ids(&self) -> Vec<&str> {
         match (self, self.kind()) {
-            (Self::Display(map), "form") => View(map).raw("id").map(str::to_owned).into_iter().collect(),
-            _ => self.actions().into_iter().filter_map(|button| button.id).collect(),
+            (Self::Buttons(prompts) | Self::Chips(prompts), _) => {
+                prompts.items.iter().filter_map(|button| button.id.as_deref()).collect()
+            }
+            (Self::Display(map), "card") => action_ids(View(map)).collect(),
+            (Self::Display(map), "cards") => View(map).objects("cards").flat_map(action_ids).collect(),
+            (Self::Display(map), "form") => View(map).raw("id").into_iter().collect(),
+            _ => Vec::new(),
         }
     }
 
@@ -115,7 +121,7 @@ impl Block {
     /// Sorts a block into its variant. Only buttons and chips are looked into, since only they have a type of their own.
     pub(crate) fn read(value: Value) -> Result<Self, Fault> {
         let Value::Object(map) = value else { return Ok(Self::Unknown(value)) };
-        let newer = map.get("v").and_then(Value::as_u64).is_some_and(|v| v > BLOCK_VERSION);
+        let newer = map.get("v").and_then(Value::as_u64).is_some_and(|v| v > u64::from(BLOCK_VERSION));
         match map.get("type").and_then(Value::as_str) {
             _ if newer => Ok(Self::Unknown(Value::Object(map))),
             Some("buttons") => prompts(&map, "buttons").map(Self::Buttons),
@@ -133,32 +139,24 @@ impl Block {
         }
     }
 
-    /// Whether the numbers are as [`canonicalize`](Self::canonicalize) makes them.
-    pub(crate) fn check_canonical(&self) -> Result<(), Fault> {
+    /// Checks the block by the rules of its type, and that an event can carry it. Its size in bytes.
+    pub(crate) fn check(&self) -> Result<usize, Fault> {
         match self {
-            Self::Buttons(_) | Self::Chips(_) => Ok(()),
-            Self::Display(map) => check_canonical_map(map, 0),
-            Self::Unknown(value) => check_canonical(value, 0),
-        }
-    }
-
-    /// Checks the block by the rules of its type.
-    pub(crate) fn check(&self) -> Result<(), Fault> {
-        match self {
-            Self::Buttons(_) | Self::Chips(_) => self.check_shape(&self.prompt_object()),
-            Self::Display(map) => self.check_shape(map),
-            Self::Unknown(value) if fallback(value).is_some() => Ok(()),
+            Self::Buttons(_) | Self::Chips(_) => self.check_object(&self.prompt_object()),
+            Self::Display(map) => self.check_object(map),
+            Self::Unknown(value) if fallback(value).is_some() => measure(value, 0),
             Self::Unknown(value) => Err(unknown(value)),
         }
     }
 
-    fn check_shape(&self, map: &Map<String, Value>) -> Result<(), Fault> {
+    fn check_object(&self, map: &Map<String, Value>) -> Result<usize, Fault> {
+        let size = measure_map(map, 0)?;
         match (blocks::find(self.kind()), map.get("v")) {
             (None, _) => Err(unknown_type()),
-            (Some(_), Some(v)) if v.as_u64() != Some(BLOCK_VERSION) => {
+            (Some(_), Some(v)) if v.as_u64() != Some(u64::from(BLOCK_VERSION)) => {
                 Err(Fault::new(format!("expected {BLOCK_VERSION}")).in_field("v"))
             }
-            (Some(kind), _) => kind.shape.check(map),
+            (Some(kind), _) => kind.shape.check(map).map(|()| size),
         }
     }
 
@@ -181,6 +179,10 @@ fn prompts(map: &Map<String, Value>, name: &str) -> Result<Prompts, Fault> {
             Err(by_rules.unwrap_or_else(|| Fault::new(error.to_string())))
         }
     }
+}
+
+fn action_ids(card: View<'_>) -> impl Iterator<Item = &str> {
+    card.objects("actions").filter_map(|action| action.raw("id"))
 }
 
 fn fallback(value: &Value) -> Option<&str> {

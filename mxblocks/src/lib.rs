@@ -24,6 +24,7 @@ mod blocks;
 mod fault;
 mod keys;
 mod markdown;
+mod measure;
 mod number;
 mod prompts;
 mod rich;

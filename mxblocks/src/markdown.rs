@@ -5,26 +5,41 @@
 
 /// Text on one line, to be read literally.
 pub(crate) fn line(text: &str) -> String {
-    escaped(&text.split_whitespace().collect::<Vec<_>>().join(" "), Place::Line)
+    escaped(&spaced(text), Place::Line)
 }
 
 /// Text for a table's cell.
 pub(crate) fn cell(text: &str) -> String {
-    escaped(&text.split_whitespace().collect::<Vec<_>>().join(" "), Place::Cell)
+    escaped(&spaced(text), Place::Cell)
 }
 
 /// Text that keeps its line breaks; more than one empty line is none better.
 pub(crate) fn paragraphs(text: &str) -> String {
     let mut out = String::new();
-    for line in text.trim().lines().map(str::trim) {
-        if line.is_empty() && out.ends_with("\n\n") {
+    for line in plain_lines(text).lines().map(spaced) {
+        // None at the beginning, no two in a row.
+        if line.is_empty() && (out.is_empty() || out.ends_with("\n\n")) {
             continue;
         }
-        out.push_str(&escaped(line, Place::Line));
+        out.push_str(&escaped(&line, Place::Line));
         out.push('\n');
     }
     out.truncate(out.trim_end().len());
     out
+}
+
+/// Whether a person sees nothing of a text.
+pub(crate) fn is_blank(text: &str) -> bool {
+    text.chars().all(is_space)
+}
+
+/// Words with one space between them.
+fn spaced(text: &str) -> String {
+    text.split(is_space).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+fn is_space(c: char) -> bool {
+    c.is_whitespace() || c.is_control()
 }
 
 /// A title or a name.
@@ -64,11 +79,14 @@ fn without_tags(line: &str) -> String {
     let mut rest = line;
     while let Some(c) = rest.chars().next() {
         let (_, after) = rest.split_at(c.len_utf8());
+        // What a backslash has escaped already stays as it is.
+        let escaped = after.chars().next().filter(|next| c == '\\' && next.is_ascii_punctuation());
         if begins_tag_or_entity(c, after) {
             out.push('\\');
         }
         out.push(c);
-        rest = after;
+        out.extend(escaped);
+        rest = after.split_at(escaped.map_or(0, char::len_utf8)).1;
     }
     out
 }
@@ -155,7 +173,7 @@ fn escaped(line: &str, place: Place) -> String {
         if marker == Some(at) || is_special(before, c, after) || (place == Place::Cell && c == '|') {
             out.push('\\');
         }
-        out.push(if c.is_control() { ' ' } else { c });
+        out.push(c);
         before = Some(c);
         rest = after;
     }
@@ -184,15 +202,16 @@ fn block_marker(line: &str) -> Option<usize> {
 /// Whether Markdown would take a character within a line for its own.
 fn is_special(before: Option<char>, c: char, after: &str) -> bool {
     let next = after.chars().next();
-    let is_space = |c: Option<char>| c.is_none_or(char::is_whitespace);
+    // Nothing is known of what stands before and behind the text.
+    let is_space = |c: Option<char>| c.is_some_and(is_space);
     let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     match c {
         '`' | '[' | ']' => true,
         '\\' => next.is_none_or(|next| next.is_ascii_punctuation()),
         '*' => !(is_space(before) && is_space(next)),
-        '_' => !(is_space(before) && is_space(next)) && !(is_word(before) && is_word(next)),
-        // One that follows a space can't end what another began: "~5 to ~6 km".
-        '~' => !is_space(before) || next == Some('~'),
+        '_' => !(is_space(before) && is_space(next) || is_word(before) && is_word(next)),
+        // Before a word it can't end what another one began: "~5 to ~6 km".
+        '~' => !(before.is_none_or(char::is_whitespace) && is_word(next)),
         c => begins_tag_or_entity(c, after),
     }
 }
@@ -274,6 +293,7 @@ mod tests {
     #[test]
     fn a_quote_shows_tags_and_ends_with_its_text() {
         assert_eq!(quote("**a** <b> &amp; c\n\n- d"), "> **a** \\<b> \\&amp; c\n>\n> - d");
+        assert_eq!(quote("\\<b> \\\\<b>"), "> \\<b> \\\\\\<b>");
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! A whole payload.
 
 use std::collections::HashSet;
-use std::io;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -80,7 +79,7 @@ impl Rich {
         let value = serde_json::from_str(json).map_err(|error| format!("the payload is no JSON: {error}"))?;
         let mut rich = Self::read(value).map_err(|fault| fault.to_string())?;
         rich.canonicalize()?;
-        rich.check().map_err(|fault| fault.to_string())?;
+        rich.validate()?;
         Ok(rich)
     }
 
@@ -102,8 +101,7 @@ impl Rich {
     ///
     /// The first fault, as by [`parse`](Self::parse).
     pub fn validate(&self) -> Result<(), String> {
-        let canonical = self.each_block(Block::check_canonical);
-        canonical.and_then(|()| self.check()).map_err(|fault| fault.to_string())
+        self.check().map_err(|fault| fault.to_string())
     }
 
     /// The formula of a payload that holds nothing else. Such a message can be sent as an image of it.
@@ -168,51 +166,29 @@ impl Rich {
             let found = self.blocks.len();
             return Err(Fault::new(format!("expected 1 to {MAX_BLOCKS} blocks, found {found}")).in_field("blocks"));
         }
-        self.each_block(Block::check)?;
-        self.check_ids()?;
-        let size = serialized_len(self);
+        let mut size = r#"{"v":1,"blocks":[]}"#.len() + self.blocks.len() - 1;
+        let mut ids = HashSet::new();
+        for (index, block) in self.blocks.iter().enumerate() {
+            let checked = block.check().and_then(|size| are_new(&mut ids, block).map(|()| size));
+            size += checked.map_err(|fault| fault.in_block(index, block.kind()))?;
+        }
         if size > MAX_PAYLOAD {
             return Err(Fault::new(format!("the payload is too large: {size} bytes, at most {MAX_PAYLOAD}")));
         }
         Ok(())
     }
+}
 
-    /// An id names one thing of the message, or an answer could not say which.
-    fn check_ids(&self) -> Result<(), Fault> {
-        let mut ids = HashSet::new();
-        self.each_block(|block| match block.prompt_ids().into_iter().find(|id| !ids.insert(id.clone())) {
-            None => Ok(()),
-            Some(id) => Err(Fault::new(format!("expected another id: \"{}\" is used twice in the message", cut(&id)))),
-        })
-    }
-
-    fn each_block(&self, mut check: impl FnMut(&Block) -> Result<(), Fault>) -> Result<(), Fault> {
-        let mut blocks = self.blocks.iter().enumerate();
-        blocks.try_for_each(|(index, block)| check(block).map_err(|fault| fault.in_block(index, block.kind())))
+/// An id names one thing of the message, or an answer could not say which.
+fn are_new<'a>(ids: &mut HashSet<&'a str>, block: &'a Block) -> Result<(), Fault> {
+    match block.prompt_ids().into_iter().find(|id| !ids.insert(id)) {
+        None => Ok(()),
+        Some(id) => Err(Fault::new(format!("expected another id: \"{}\" is used twice in the message", cut(id)))),
     }
 }
 
 fn wrong_version() -> Fault {
     Fault::new(format!("expected {RICH_VERSION}")).in_field("v")
-}
-
-/// How many bytes of compact JSON a value takes, without writing them anywhere.
-fn serialized_len(value: &impl Serialize) -> usize {
-    struct Count(usize);
-    impl io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    match serde_json::to_writer(&mut count, value) {
-        Ok(()) => count.0,
-        Err(_) => usize::MAX,
-    }
 }
 
 impl<'de> Deserialize<'de> for Rich {

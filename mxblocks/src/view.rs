@@ -15,7 +15,7 @@ pub(crate) struct View<'a>(pub(crate) &'a Map<String, Value>);
 impl<'a> View<'a> {
     /// A string as it is; none if it is blank.
     pub(crate) fn raw(self, name: &str) -> Option<&'a str> {
-        self.0.get(name)?.as_str().filter(|text| !text.trim().is_empty())
+        self.0.get(name)?.as_str().filter(|text| !markdown::is_blank(text))
     }
 
     /// A string or a number, on one line.
@@ -65,7 +65,7 @@ impl<'a> View<'a> {
 /// A string or a number as text; none if it says nothing.
 pub(crate) fn scalar(value: &Value) -> Option<String> {
     match value {
-        Value::String(text) if !text.trim().is_empty() => Some(text.clone()),
+        Value::String(text) if !markdown::is_blank(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     }

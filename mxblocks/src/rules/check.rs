@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::strings::{is_geo, is_https, is_mxc, is_prompt_id, is_web};
 use super::{Field, Need, Rule, Shape};
 use crate::fault::{Fault, Step, cut};
+use crate::markdown::is_blank;
 use crate::number::{MAX_SAFE_INT, is_decimal};
 use crate::time::{is_time, is_when};
 
@@ -111,7 +112,7 @@ pub(crate) fn describe(value: &Value) -> String {
 pub(crate) fn is_absent(value: &Value) -> bool {
     match value {
         Value::Null => true,
-        Value::String(text) => text.trim().is_empty(),
+        Value::String(text) => is_blank(text),
         _ => false,
     }
 }

@@ -166,6 +166,8 @@ proptest! {
     fn what_passes_goes_out_canonical_and_comes_back_the_same(value in payload()) {
         if let Ok(rich) = Rich::parse(&value.to_string()) {
             let json = serde_json::to_string(&rich).unwrap();
+            let blocks: usize = rich.blocks.iter().map(|block| block.check().unwrap()).sum();
+            prop_assert_eq!(blocks + rich.blocks.len() - 1 + r#"{"v":1,"blocks":[]}"#.len(), json.len());
             prop_assert!(json.len() <= MAX_PAYLOAD);
             prop_assert!(!has_float(&serde_json::from_str(&json).unwrap()), "{json}");
             prop_assert_eq!(rich.validate(), Ok(()));
