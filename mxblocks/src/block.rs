@@ -13,7 +13,7 @@ use crate::markdown;
 use crate::measure::{measure, measure_map};
 use crate::number::{canonicalize_map, canonicalize_value};
 use crate::prompts::{Button, Prompts};
-use crate::rules::words_of;
+use crate::rules::{is_absent, words_of};
 use crate::view::View;
 
 /// The newest version of a block that is known here. A block without `v` has this one.
@@ -153,7 +153,7 @@ impl Block {
         let size = measure_map(map, 0)?;
         match (blocks::find(self.kind()), map.get("v")) {
             (None, _) => Err(unknown_type()),
-            (Some(_), Some(v)) if v.as_u64() != Some(u64::from(BLOCK_VERSION)) => {
+            (Some(_), Some(v)) if !is_absent(v) && v.as_u64() != Some(u64::from(BLOCK_VERSION)) => {
                 Err(Fault::new(format!("expected {BLOCK_VERSION}")).in_field("v"))
             }
             (Some(kind), _) => kind.shape.check(map).map(|()| size),

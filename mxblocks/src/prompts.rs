@@ -1,6 +1,10 @@
 //! Buttons, and what a click on one does.
 
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use crate::rules::is_absent;
 
 /// The items of a `buttons` or a `chips` block, in the order in which they are shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,12 +17,12 @@ pub struct Prompts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Button {
     /// Names the button in the answer to a click: 1 to 64 of `[A-Za-z0-9_.:-]`, once in a message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "unless_absent", skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// What stands on it: one line of 1 to [`MAX_LABEL`](crate::MAX_LABEL) characters.
     pub label: String,
     /// How it looks. A chip has no style.
-    #[serde(default, skip_serializing_if = "Style::is_default")]
+    #[serde(default, deserialize_with = "unless_absent", skip_serializing_if = "Style::is_default")]
     pub style: Style,
     /// What a click does.
     pub action: Action,
@@ -42,6 +46,14 @@ impl Button {
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
+    }
+}
+
+/// Reads a field for which `null` and a blank string are the same as none.
+fn unless_absent<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(deserializer: D) -> Result<T, D::Error> {
+    match Value::deserialize(deserializer)? {
+        value if is_absent(&value) => Ok(T::default()),
+        value => serde_json::from_value(value).map_err(D::Error::custom),
     }
 }
 

@@ -44,13 +44,13 @@ pub(crate) fn is_geo(text: &str) -> bool {
 
 /// Whether a string can stand in a link as it is: no space, nothing that would end the link.
 fn is_address(rest: &str) -> bool {
-    rest.len() <= MAX_ADDRESS
-        && !rest.contains(|c: char| c.is_whitespace() || c.is_control() || matches!(c, '<' | '>' | '"' | '\\' | '`'))
+    !rest.contains(|c: char| c.is_whitespace() || c.is_control() || matches!(c, '<' | '>' | '"' | '\\' | '`'))
 }
 
+/// What follows the scheme of an address that is not too long as a whole.
 fn after_scheme<'a>(text: &'a str, scheme: &str) -> Option<&'a str> {
     let (start, rest) = text.split_at_checked(scheme.len())?;
-    start.eq_ignore_ascii_case(scheme).then_some(rest)
+    (text.len() <= MAX_ADDRESS && start.eq_ignore_ascii_case(scheme)).then_some(rest)
 }
 
 #[cfg(test)]
@@ -95,10 +95,11 @@ mod tests {
             "https://a.example/<b>",
             "https://good.example@evil.example/",
             "https://a.example/\n",
-            &format!("https://a.example/{}", "a".repeat(2048)),
+            &format!("https://a.example/{}", "a".repeat(2031)),
         ] {
             assert!(!is_web(no), "{no}");
         }
+        assert!(is_web(&format!("https://a.example/{}", "a".repeat(2030))));
         assert!(!is_https("http://example.org"));
     }
 
