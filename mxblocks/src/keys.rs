@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::rich::Rich;
 
-/// The key of a payload as most clients know it, and as it is written unless asked otherwise.
+/// The key of a payload as most clients know it, and as it is written by default.
 pub const RICH_KEY: &str = "com.ianm.mtrix";
 
 /// The newer name of the same key.
@@ -27,7 +27,7 @@ pub const ALBUM_KEYS: [&str; 2] = ["com.talaagent.mxblocks.album", "com.ianm.mtr
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WriteKey {
-    /// [`RICH_KEY`], which every client knows.
+    /// [`RICH_KEY`], which old and new clients know.
     #[default]
     Legacy,
     /// [`RICH_KEY_NEW`].

@@ -2,8 +2,8 @@
 //!
 //! The rule: take the words of the block's values (letters and digits, in lower case), leaving out what is only drawn
 //! or only meant for programs: states, ids, uploads, flags, and fields marked as aside. The text says the block if it
-//! has at least four fifths of these words. A missing tenth is a rounded number or another word for the same; a table
-//! that is only announced has nearly none.
+//! has at least four fifths of these words. Where a few are missing, a number was rounded or another word stands for
+//! the same; where a table is only announced, nearly all are.
 
 use std::collections::{BTreeSet, HashSet};
 
