@@ -25,6 +25,7 @@ pub mod model;
 pub mod observe;
 pub mod outbox;
 pub mod render;
+pub mod rich;
 pub mod state_dir;
 pub mod store;
 #[cfg(test)]

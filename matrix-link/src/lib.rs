@@ -13,6 +13,7 @@
 //! - `invites`: accepted from allowed people only;
 //! - [`Sender`] (`sender`): the one way out, with the caller's transaction id;
 //! - [`Rooms`] (`rooms`): what is known of a room and its people;
+//! - `names`: people's names, so that they are not looked up for every message;
 //! - `media`: encrypted files, up and down;
 //! - `diagnose`: what an operator's check asks.
 //!
@@ -28,6 +29,7 @@ mod files;
 mod invites;
 mod late;
 mod media;
+mod names;
 mod renewal;
 mod rooms;
 mod sender;

@@ -3,20 +3,25 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use matrix_sdk::{EncryptionState, Error, Room, RoomState};
+use matrix_sdk::{EncryptionState, Error, Room, RoomState, config::RequestConfig};
 use ruma::{
     EventId, OwnedRoomId, OwnedUserId, RoomId, UserId,
     api::client::{
         room::create_room::v3::{Request as CreateRoom, RoomPreset},
         typing::create_typing_event::v3::{Request as SetTyping, Typing, TypingInfo},
     },
-    events::{InitialStateEvent, room::encryption::RoomEncryptionEventContent},
+    events::{
+        InitialStateEvent, MessageLikeEventType,
+        room::{encryption::RoomEncryptionEventContent, member::MembershipState},
+    },
 };
 
 use crate::{Event, Link};
 
 /// How long the homeserver shows that somebody types, unless told again.
 const TYPING_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the request may take.
+const TYPING_WITHIN: Duration = Duration::from_secs(5);
 
 /// Looks things up in rooms, and shows that we are at work there.
 #[async_trait]
@@ -33,6 +38,12 @@ pub trait Rooms: Send + Sync {
 
     /// The name of `user` in the room, with the user id behind it where two people there have the same one.
     async fn display_name(&self, room: &RoomId, user: &UserId) -> String;
+
+    /// The room's own name; None where it has none.
+    async fn name(&self, room: &RoomId) -> Option<String>;
+
+    /// Whether `user` is in the room and may write messages there.
+    async fn may_speak(&self, room: &RoomId, user: &UserId) -> bool;
 
     /// Fetches one event, decrypted.
     ///
@@ -108,8 +119,20 @@ impl Link {
     /// Whether `user` is in the room now, asked from the server where it is not known.
     pub async fn has_joined(&self, room: &RoomId, user: &UserId) -> bool {
         let Some(room) = self.client.get_room(room) else { return false };
-        matches!(room.get_member(user).await, Ok(Some(member))
-            if *member.membership() == ruma::events::room::member::MembershipState::Join)
+        matches!(room.get_member(user).await, Ok(Some(member)) if *member.membership() == MembershipState::Join)
+    }
+
+    /// Invites somebody again who has left the room or declined; whoever is in it or invited is left alone.
+    ///
+    /// # Errors
+    /// When the server refuses or can't be reached.
+    pub async fn invite_again(&self, room: &RoomId, user: &UserId) -> Result<(), FetchError> {
+        let room = self.room(room).ok_or_else(|| FetchError::NotInRoom(room.to_owned()))?;
+        let failed = |error| FetchError::Server(Box::new(error));
+        match room.get_member(user).await.map_err(failed)? {
+            Some(member) if matches!(member.membership(), MembershipState::Join | MembershipState::Invite) => Ok(()),
+            _ => room.invite_user_by_id(user).await.map_err(failed),
+        }
     }
 
     fn room(&self, room: &RoomId) -> Option<Room> {
@@ -141,15 +164,30 @@ impl Rooms for Link {
     }
 
     async fn display_name(&self, room: &RoomId, user: &UserId) -> String {
+        if let Some(name) = self.names.get(room, user) {
+            return name;
+        }
         let member = match self.room(room) {
             Some(room) => room.get_member_no_sync(user).await.ok().flatten(),
             None => None,
         };
-        match member {
+        let name = match member {
             Some(member) if member.name_ambiguous() => format!("{} ({user})", member.name()),
             Some(member) => member.name().to_owned(),
-            None => user.localpart().to_owned(),
-        }
+            None => return user.localpart().to_owned(),
+        };
+        self.names.remember(room, user, &name);
+        name
+    }
+
+    async fn name(&self, room: &RoomId) -> Option<String> {
+        self.room(room)?.name()
+    }
+
+    async fn may_speak(&self, room: &RoomId, user: &UserId) -> bool {
+        let Some(room) = self.room(room).filter(|room| room.state() == RoomState::Joined) else { return false };
+        matches!(room.get_member(user).await, Ok(Some(member)) if *member.membership() == MembershipState::Join
+            && member.can_send_message(MessageLikeEventType::RoomMessage))
     }
 
     async fn event(&self, room: &RoomId, id: &EventId) -> Result<Event, FetchError> {
@@ -161,7 +199,9 @@ impl Rooms for Link {
     async fn set_typing(&self, room: &RoomId, typing: bool) {
         let typing = if typing { Typing::Yes(TypingInfo::new(TYPING_TIMEOUT)) } else { Typing::No };
         let request = SetTyping::new(self.user.clone(), room.to_owned(), typing);
-        if let Err(error) = self.client.send(request).await {
+        // Worth nothing later: no second try, and nobody waits long for it.
+        let once = RequestConfig::new().disable_retry().timeout(TYPING_WITHIN);
+        if let Err(error) = self.client.send(request).with_request_config(once).await {
             tracing::debug!(%room, %error, "typing not shown");
         }
     }

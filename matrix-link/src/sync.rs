@@ -12,7 +12,7 @@ use matrix_sdk::{
     config::SyncSettings,
     deserialized_responses::{TimelineEvent, TimelineEventKind},
     room::MessagesOptions,
-    sync::SyncResponse,
+    sync::{JoinedRoomUpdate, State, SyncResponse},
 };
 use ruma::{
     OwnedEventId, OwnedRoomId, OwnedUserId, RoomId,
@@ -71,33 +71,23 @@ pub trait Sink: Send + Sync {
     async fn commit(&self, batch: &Batch) -> Result<(), SinkError>;
 
     /// Which of these events of a room are kept. None when nothing of the room is: then it has no gap, only a past. A sink
-    /// without a memory of its own leaves this out.
+    /// without a memory of its own says None.
     ///
     /// # Errors
     /// When it can't be told now.
-    async fn kept(
-        &self,
-        _room: &RoomId,
-        _events: &[OwnedEventId],
-    ) -> Result<Option<BTreeSet<OwnedEventId>>, SinkError> {
-        Ok(None)
-    }
+    async fn kept(&self, room: &RoomId, events: &[OwnedEventId]) -> Result<Option<BTreeSet<OwnedEventId>>, SinkError>;
 
     /// The oldest events that wait for a key, `limit` at most: all, or those of one session.
     ///
     /// # Errors
     /// When it can't be told now.
-    async fn undecrypted(&self, _session: Option<&str>, _limit: u32) -> Result<Vec<Undecrypted>, SinkError> {
-        Ok(Vec::new())
-    }
+    async fn undecrypted(&self, session: Option<&str>, limit: u32) -> Result<Vec<Undecrypted>, SinkError>;
 
     /// An event that waited for a key has been decrypted: it is to be handled as if it came now, once.
     ///
     /// # Errors
     /// When it was not kept; it waits on.
-    async fn decrypted(&self, _event: &Event) -> Result<(), SinkError> {
-        Ok(())
-    }
+    async fn decrypted(&self, event: &Event) -> Result<(), SinkError>;
 }
 
 /// An event that waits for a key.
@@ -203,6 +193,9 @@ impl Link {
         let mut batch = Batch { position: response.next_batch.clone(), ..Batch::default() };
         for (room_id, update) in &response.rooms.joined {
             let Some(room) = self.client.get_room(room_id) else { continue };
+            if tells_of_members(update) {
+                self.names.forget(room_id);
+            }
             if let (true, Some(before)) = (update.timeline.limited, &update.timeline.prev_batch) {
                 batch.events.extend(self.fill_gap(sink, &room, before).await);
             }
@@ -293,6 +286,14 @@ impl Link {
         let raw = serde_json::from_str(event.raw().json().get()).unwrap_or_default();
         parse(room.room_id(), &raw, protection)
     }
+}
+
+/// Whether a round of sync says something of a room's members.
+fn tells_of_members(update: &JoinedRoomUpdate) -> bool {
+    let (State::Before(state) | State::After(state)) = &update.state;
+    let is_member = |event_type: Option<String>| event_type.as_deref() == Some("m.room.member");
+    state.iter().any(|event| is_member(event.get_field("type").ok().flatten()))
+        || update.timeline.events.iter().any(|event| is_member(event.raw().get_field("type").ok().flatten()))
 }
 
 /// A page of a gap.

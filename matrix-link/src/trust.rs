@@ -7,7 +7,7 @@
 use std::{
     collections::HashMap,
     fs, io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -15,7 +15,7 @@ use std::{
 use futures_util::future::OptionFuture;
 use matrix_sdk::{
     Error, Room,
-    deserialized_responses::{AlgorithmInfo, EncryptionInfo, VerificationLevel, VerificationState},
+    deserialized_responses::{AlgorithmInfo, DeviceLinkProblem, EncryptionInfo, VerificationLevel, VerificationState},
     encryption::{
         CrossSigningResetAuthType,
         recovery::{RecoveryError, RecoveryState},
@@ -75,6 +75,22 @@ pub enum ResetError {
     NotWritten(#[from] io::Error),
 }
 
+/// Makes a recovery key and writes it down. The file is there, empty, before the key is: a crash in between leaves a
+/// promise, which the next start keeps with another key.
+async fn make_recovery_key(
+    file: &Path,
+    make: impl AsyncFnOnce() -> Result<String, RecoveryError>,
+) -> Result<(), ResetError> {
+    write_private(file, b"")?;
+    let key = make().await.map_err(|error| ResetError::Recovery(Box::new(error)))?;
+    Ok(write_private(file, format!("{key}\n").as_bytes())?)
+}
+
+/// Whether an earlier start has broken off before it wrote the key down.
+fn is_promised(file: &Path) -> bool {
+    file.metadata().is_ok_and(|file| file.len() == 0)
+}
+
 /// Who gets the keys of our messages.
 pub(crate) fn recipients(trust: Trust) -> CollectStrategy {
     match trust {
@@ -87,13 +103,16 @@ pub(crate) fn recipients(trust: Trust) -> CollectStrategy {
 /// What the SDK's verdict on a decrypted event says of the device.
 ///
 /// An identity that was verified and has changed counts as unsigned: somebody may have taken the account over, and only
-/// a new verification says that nobody did.
+/// a new verification says that nobody did. A key from the backup says nothing of the device that made it, and whoever has
+/// the homeserver can put one there: it counts as much as a device that they slipped in.
 fn standing(state: &VerificationState) -> Standing {
     match state {
         VerificationState::Verified => Standing::Verified,
         VerificationState::Unverified(level) => match level {
             VerificationLevel::UnverifiedIdentity => Standing::CrossSigned,
-            VerificationLevel::VerificationViolation | VerificationLevel::UnsignedDevice => Standing::Unsigned,
+            VerificationLevel::VerificationViolation
+            | VerificationLevel::UnsignedDevice
+            | VerificationLevel::None(DeviceLinkProblem::InsecureSource) => Standing::Unsigned,
             VerificationLevel::None(_) | VerificationLevel::MismatchedSender => Standing::NotTheirs,
         },
     }
@@ -110,13 +129,18 @@ impl Link {
         let mut new_recovery_key = None;
         let recovery = encryption.recovery();
         match recovery.state() {
-            RecoveryState::Disabled if !key_file.exists() => match recovery.enable().await {
-                Ok(key) => match write_private(&key_file, format!("{key}\n").as_bytes()) {
+            RecoveryState::Disabled if !key_file.exists() || is_promised(&key_file) => {
+                match make_recovery_key(&key_file, async || recovery.enable().await).await {
                     Ok(()) => new_recovery_key = Some(key_file),
-                    Err(error) => tracing::error!(%error, "the recovery key could not be written"),
-                },
-                Err(error) => tracing::warn!(%error, "no recovery key could be made"),
-            },
+                    Err(error) => tracing::error!(error = &error as &dyn std::error::Error, "no recovery key"),
+                }
+            }
+            RecoveryState::Enabled if is_promised(&key_file) => {
+                match make_recovery_key(&key_file, async || recovery.reset_key().await).await {
+                    Ok(()) => new_recovery_key = Some(key_file),
+                    Err(error) => tracing::error!(error = &error as &dyn std::error::Error, "no recovery key"),
+                }
+            }
             RecoveryState::Incomplete => {
                 if let Ok(key) = fs::read_to_string(&key_file)
                     && let Err(error) = recovery.recover(key.trim()).await
@@ -172,8 +196,7 @@ impl Link {
                 identity.withdraw_verification().await.map_err(|error| refused(error.into()))?;
             }
         }
-        let key = recovery.enable().await.map_err(failed)?;
-        Ok(write_private(&self.recovery_key_file(), format!("{key}\n").as_bytes())?)
+        make_recovery_key(&self.recovery_key_file(), async || recovery.enable().await).await
     }
 
     fn recovery_key_file(&self) -> PathBuf {
@@ -201,7 +224,9 @@ impl Link {
     /// sync waits for it.
     pub(crate) async fn standing(&self, room: &Room, info: &EncryptionInfo) -> Standing {
         let first = standing(&info.verification_state);
-        if first == Standing::CrossSigned && self.is_verified_by_now(info).await {
+        // Under the other levels nothing rests on it, and it costs a look into the store.
+        let matters = self.trust == Trust::Verified;
+        if matters && first == Standing::CrossSigned && self.is_verified_by_now(info).await {
             return Standing::Verified;
         }
         let forged = VerificationState::Unverified(VerificationLevel::MismatchedSender);
@@ -236,8 +261,6 @@ impl Link {
 
 #[cfg(test)]
 mod tests {
-    use matrix_sdk::deserialized_responses::DeviceLinkProblem;
-
     use super::*;
 
     #[test]
@@ -247,6 +270,7 @@ mod tests {
         assert_eq!(of(VerificationLevel::UnverifiedIdentity), Standing::CrossSigned);
         assert_eq!(of(VerificationLevel::VerificationViolation), Standing::Unsigned);
         assert_eq!(of(VerificationLevel::UnsignedDevice), Standing::Unsigned);
+        assert_eq!(of(VerificationLevel::None(DeviceLinkProblem::InsecureSource)), Standing::Unsigned);
         assert_eq!(of(VerificationLevel::None(DeviceLinkProblem::MissingDevice)), Standing::NotTheirs);
         assert_eq!(of(VerificationLevel::MismatchedSender), Standing::NotTheirs);
     }

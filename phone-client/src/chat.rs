@@ -1,11 +1,13 @@
 //! The chat: what is said, and what comes back.
 
-use std::io::IsTerminal;
+use std::{collections::BTreeSet, io::IsTerminal};
 
 use anyhow::{Context, bail};
 use async_trait::async_trait;
-use matrix_link::{Batch, Event, EventKind, Link, Message, Outgoing, Payload, Sender, Sink, SinkError};
-use ruma::{OwnedRoomId, TransactionId, UserId};
+use matrix_link::{
+    Batch, Event, EventKind, Link, Message, Outgoing, Payload, Sender, Sink, SinkError, Trust, Undecrypted,
+};
+use ruma::{OwnedEventId, OwnedRoomId, RoomId, TransactionId, UserId};
 use serde_json::json;
 use tokio::{
     io::{AsyncBufReadExt, BufReader, stdin},
@@ -30,6 +32,18 @@ impl Sink for ToChat {
     async fn commit(&self, batch: &Batch) -> Result<(), SinkError> {
         self.0.send(batch.clone()).await.map_err(|error| SinkError(Box::new(error)))
     }
+
+    async fn kept(&self, _: &RoomId, _: &[OwnedEventId]) -> Result<Option<BTreeSet<OwnedEventId>>, SinkError> {
+        Ok(None)
+    }
+
+    async fn undecrypted(&self, _: Option<&str>, _: u32) -> Result<Vec<Undecrypted>, SinkError> {
+        Ok(Vec::new())
+    }
+
+    async fn decrypted(&self, _: &Event) -> Result<(), SinkError> {
+        Ok(())
+    }
 }
 
 /// Talks to the agent, until the lines or the input end.
@@ -45,7 +59,8 @@ pub(crate) async fn run(chat: &Chat) -> anyhow::Result<()> {
 
 async fn talk(chat: &Chat, link: &Link, received: &mut Received) -> anyhow::Result<()> {
     let room = room::with_agent(link, &chat.agent, received).await?;
-    let mut talk = Talk { link, agent: &chat.agent, room, screen: Screen::new(&chat.agent), agent_types: false };
+    let mut talk =
+        Talk { link, agent: &chat.agent, room, screen: Screen::new(&chat.agent), agent_types: false, raw: chat.raw };
     if chat.say.is_empty() {
         return talk.with_a_person(received).await;
     }
@@ -63,6 +78,7 @@ struct Talk<'a> {
     room: OwnedRoomId,
     screen: Screen,
     agent_types: bool,
+    raw: bool,
 }
 
 impl Talk<'_> {
@@ -124,8 +140,13 @@ impl Talk<'_> {
         batch.events.iter().filter(here).cloned().collect()
     }
 
-    /// Shows an event; says whether it is a finished message.
+    /// Shows an event; says whether it is a finished message. The room is encrypted: what came in clear need not be the
+    /// agent's.
     fn show(&mut self, event: &Event) -> anyhow::Result<bool> {
+        if !event.counts(true, Trust::Any) {
+            self.screen.hint("(not shown: it came unencrypted, so anybody at the homeserver may have written it)")?;
+            return Ok(false);
+        }
         let (id, message) = match &event.kind {
             EventKind::Message(message) => (&event.id, message),
             EventKind::Edit { target, message } => (target, message),
@@ -137,6 +158,11 @@ impl Talk<'_> {
         };
         let live = is_live(message);
         self.screen.show(id, &message.body, live)?;
+        if self.raw && !live {
+            let raw = json!({"type": "m.room.message", "event_id": event.id, "sender": event.sender,
+                "content": message.content});
+            self.screen.hint(&serde_json::to_string_pretty(&raw)?)?;
+        }
         Ok(!live)
     }
 }

@@ -45,6 +45,9 @@ pub(crate) struct Chat {
     /// Says this, prints the answer, and ends after the last. Can be given several times.
     #[arg(long, value_name = "TEXT")]
     pub(crate) say: Vec<String>,
+    /// Prints the agent's messages as the events that they are, too.
+    #[arg(long)]
+    pub(crate) raw: bool,
     /// Seconds to wait for an answer with --say.
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     answer_seconds: u64,

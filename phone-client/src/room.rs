@@ -17,7 +17,10 @@ pub(crate) async fn with_agent(link: &Link, agent: &UserId, received: &mut Recei
     // Rooms of earlier runs are known from the store; those made elsewhere after the first sync.
     received.recv().await.context("the sync has ended")?;
     let room = match link.direct_room_with(agent) {
-        Some(room) => room,
+        Some(room) => {
+            link.invite_again(&room, agent).await.context("the agent could not be invited again")?;
+            room
+        }
         None => link.create_room(NewRoom::Direct(agent.to_owned())).await.context("no room could be made")?,
     };
     let deadline = Instant::now() + JOIN_WITHIN;

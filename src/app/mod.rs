@@ -13,18 +13,19 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use async_trait::async_trait;
-use matrix_link::{Batch, Confirm, Event, EventKind, Rooms, Sink, SinkError, SyncError, Trust, Undecrypted};
+use matrix_link::{Batch, Confirm, Event, EventKind, Rooms, Sink, SinkError, SyncError, SyncState, Trust, Undecrypted};
 use ruma::{OwnedEventId, RoomId};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::{
     clock::SystemClock,
     config::{self, Config},
     conversation::{Hub, Settings, Shared},
-    http::{self, Sources},
+    http::{Endpoint, Sources},
     inbox::Inbox,
     observe::{Health, metrics},
     outbox::Outbox,
+    rich::Desk,
     state_dir::StateDir,
     store::Store,
     tools::{Now, Toolbox},
@@ -70,7 +71,11 @@ pub async fn run(config: Config, start: Start) -> anyhow::Result<Ended> {
     let link = Arc::new(link);
     let clock = Arc::new(SystemClock);
     let outbox = Outbox::new(link.clone(), store.clone(), &config.outbox, &config.draft);
+    let rich =
+        Desk::new(outbox.clone(), store.clone(), link.clone(), config.rich.clone(), config.outbox.max_event_bytes);
     let shared = Shared {
+        rich,
+        set_later: Notify::new(),
         typing: Typing::new(link.clone()),
         rooms: link.clone(),
         outbox: outbox.clone(),
@@ -85,7 +90,12 @@ pub async fn run(config: Config, start: Start) -> anyhow::Result<Ended> {
     let inbox = Inbox::new(store.clone(), config.inbox.max_queued);
 
     let received = Watched { inbox: inbox.clone(), health: health.clone() };
-    let sources = Sources { health, store: store.clone(), outbox: outbox.clone() };
+    let sources = Sources { health: health.clone(), store: store.clone(), outbox: outbox.clone() };
+
+    let endpoint = match config.http.listen {
+        Some(listen) => Some(Endpoint::open(listen).await.context("http.listen")?),
+        None => None,
+    };
 
     writeln!(io::stdout(), "ready: {}", link.user_id())?;
     let confirm = match config.access.trust {
@@ -93,7 +103,7 @@ pub async fn run(config: Config, start: Start) -> anyhow::Result<Ended> {
         Trust::Verified => Confirm::Never,
     };
     tokio::select! {
-        served = http::serve(config.http.listen, sources) => served.context("http.listen").map(|()| Ended::AsTold),
+        served = serve(endpoint, sources) => served.context("http.listen").map(|()| Ended::AsTold),
         ended = link.run_sync(&received) => match ended {
             Err(reason) if reason.begin_anew() => Ok(Ended::BeginAnew(reason.into())),
             Err(reason) => Err(advise(reason)),
@@ -102,6 +112,7 @@ pub async fn run(config: Config, start: Start) -> anyhow::Result<Ended> {
         () = link.answer_verifications(&confirm) => Err(anyhow!("no verification can be answered any more")),
         () = inbox.run(&mut hub) => Ok(Ended::AsTold),
         () = link.run_late_keys(&received) => Ok(Ended::AsTold),
+        () = follow(link.sync_state(), &health) => Ok(Ended::AsTold),
         () = forget(&store, &config.store) => Ok(Ended::AsTold),
         () = outbox.run() => Ok(Ended::AsTold),
         () = told_to_end() => {
@@ -158,8 +169,26 @@ impl Sink for Watched {
 }
 
 fn settings(config: &Config) -> Settings {
-    let Config { access, agent, model, turn, draft, outbox, inbox, .. } = config.clone();
-    Settings { access, agent, model, turn, draft, outbox, inbox }
+    let Config { access, agent, model, turn, draft, outbox, inbox, later, .. } = config.clone();
+    Settings { access, agent, model, turn, draft, outbox, inbox, later }
+}
+
+/// Tells what there is to tell over HTTP, where the operator wants that.
+async fn serve(endpoint: Option<Endpoint>, sources: Sources) -> io::Result<()> {
+    match endpoint {
+        Some(endpoint) => endpoint.serve(sources).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Lets health know how the sync stands.
+async fn follow(mut state: watch::Receiver<SyncState>, health: &Health) {
+    loop {
+        health.sync_state(*state.borrow_and_update());
+        if state.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+    }
 }
 
 /// Forgets what is kept long enough, from time to time.

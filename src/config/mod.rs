@@ -16,6 +16,7 @@ mod limits;
 mod matrix;
 mod model;
 mod reader;
+mod rich;
 mod secret;
 mod unknown;
 mod value;
@@ -33,6 +34,7 @@ pub use self::{
     limits::{Draft, Http, Inbox, Outbox, Store, Turn},
     matrix::{Access, Matrix},
     model::{Endpoint, Model, ResponseFormat, ToolCalls},
+    rich::{Later, Rich, Switch},
 };
 
 /// All that the operator decides, checked. Each field is the table of its name.
@@ -54,6 +56,10 @@ pub struct Config {
     pub outbox: Outbox,
     /// What is received.
     pub inbox: Inbox,
+    /// Messages with blocks.
+    pub rich: Rich,
+    /// Turns that the agent sets itself.
+    pub later: Later,
     /// How long things are kept.
     pub store: Store,
     /// What is told over HTTP.
@@ -80,6 +86,8 @@ impl Config {
             draft: Draft::read(reader)?,
             outbox: Outbox::read(reader)?,
             inbox: Inbox::read(reader)?,
+            rich: Rich::read(reader)?,
+            later: Later::read(reader)?,
             store: Store::read(reader)?,
             http: Http::read(reader)?,
             log: Log::read(reader)?,

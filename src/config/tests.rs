@@ -89,6 +89,10 @@ fn every_key_is_overridden_by_the_file_and_by_the_environment_alike() {
                 let other = (number.value() + 0.5).to_string();
                 (other.clone(), other)
             }
+            Value::Array(_) if key == "rich.rooms" => {
+                let rooms = ["!a:example.org", "!b:example.org"];
+                (format!("{rooms:?}"), rooms.join(", "))
+            }
             Value::Array(_) => {
                 let users = ["@alice:example.org", "*:example.com"];
                 (format!("{users:?}"), users.join(", "))
@@ -102,6 +106,8 @@ fn every_key_is_overridden_by_the_file_and_by_the_environment_alike() {
                     "model.response_format" => "json_object",
                     "http.listen" => "127.0.0.1:8091",
                     "log.format" => "json",
+                    "rich.complete_text" => "on",
+                    "rich.tools" | "rich.seed_reactions" | "later.tool" => "off",
                     "log.filter" => "debug,waybread=trace",
                     "matrix.state_dir" | "model.script" => "/elsewhere",
                     key if key.ends_with("_file") => &secret,
@@ -211,12 +217,12 @@ fn a_bad_file_is_refused_with_file_line_and_key() {
         (
             "verbose = true",
             "config.toml:1: verbose: unknown key; known here: matrix, access, agent, model, turn, draft, outbox, \
-             inbox, store, http, log",
+             inbox, rich, later, store, http, log",
         ),
         (
             "'model.url' = 'http://example.org'",
             "config.toml:1: model.url: unknown key; known here: matrix, access, agent, model, turn, draft, outbox, \
-             inbox, store, http, log",
+             inbox, rich, later, store, http, log",
         ),
         // Secrets in the file.
         (
@@ -282,6 +288,11 @@ fn a_bad_file_is_refused_with_file_line_and_key() {
             "access.bots = [true]",
             "config.toml:1: access.bots[0]: expected \"@name:server\" or \"*:server\", found true",
         ),
+        (
+            "rich.rooms = ['!a:x', 'lobby']",
+            "config.toml:1: rich.rooms[1]: expected a full room id such as \"!room:example.org\", found 'lobby'",
+        ),
+        ("rich.tools = true", "config.toml:1: rich.tools: expected \"on\" or \"off\", found true"),
         (
             "agent.time_zone = 'Berlin'",
             "config.toml:1: agent.time_zone: expected an IANA time zone such as \"Europe/Berlin\", found 'Berlin'",

@@ -6,7 +6,7 @@ use std::{fmt::Display, net::SocketAddr, ops::RangeInclusive, path::PathBuf, tim
 use jiff::tz::TimeZone;
 use matrix_link::{AccessEntry, AccessList};
 use reqwest::Url;
-use ruma::{OwnedUserId, UserId};
+use ruma::{OwnedRoomId, OwnedUserId, RoomId, UserId};
 use toml_edit::{Item, Value};
 use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
@@ -124,6 +124,17 @@ impl<'a> Found<'a> {
             return Err(self.expected("\"@name:server\" or \"*:server\""));
         };
         text.parse().map_err(|reason| ConfigError::Access { place: self.place.clone(), reason, found: self.found() })
+    }
+
+    /// A list of rooms.
+    pub(super) fn room_ids(self) -> Result<Vec<OwnedRoomId>, ConfigError> {
+        self.elements()?.into_iter().map(Found::room_id).collect()
+    }
+
+    fn room_id(self) -> Result<OwnedRoomId, ConfigError> {
+        self.as_str()
+            .and_then(|text| RoomId::parse(text).ok())
+            .ok_or_else(|| self.expected("a full room id such as \"!room:example.org\""))
     }
 
     /// A path; a relative one counts from the folder of the file that it stands in.

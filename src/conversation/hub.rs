@@ -1,7 +1,7 @@
 //! Takes every event once, in order, and hands it to the conversations that it bears on.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::Arc,
     time::Duration,
 };
@@ -18,14 +18,15 @@ use super::{
     Input, Key, Prompt, Shared,
     bots::BotTurns,
     commands::{self, Command},
-    gate::{Facts, addressed, is_stop_word, without_mention},
+    gate::{Facts, Reason, addressed, is_stop_word, without_mention},
     receipt::Receipt,
     task::{Mail, Pending, Task},
 };
 use crate::{
     observe::metrics::{self, Ignored},
     outbox::Earlier,
-    store::{NewLine, StoreError},
+    rich::{self, Pressed},
+    store::{Blocks, Line, NewLine, StoreError},
     turn::Origin,
 };
 
@@ -33,10 +34,12 @@ use crate::{
 const MAX_CONVERSATIONS: usize = 4096;
 /// How long a lookup of a message that another refers to may take: all events wait for it.
 const LOOKUP_WITHIN: Duration = Duration::from_secs(5);
+/// Messages with blocks on which a press is looked for: the newest of the room.
+const MAX_PRESSABLE: u32 = 20;
 /// The largest message that is written down, in bytes: the size of the largest event.
 const MAX_TEXT: usize = 65_536;
-/// An event that is sent before this process began by more than clocks differ is an old one.
-const CLOCK_SKEW: Duration = Duration::from_secs(30);
+/// A command that arrives later than this is not carried out: what it was meant for is over.
+const COMMAND_WITHIN: Duration = Duration::from_secs(120);
 
 const UNREADABLE: &str = "🔒 I can't read your last message: its key has not reached me. I answer when it comes. \
                           If your device is new, verify it, or send the message again.";
@@ -46,12 +49,25 @@ const STOP_SIGN: &str = "🛑";
 
 /// Takes events and keeps the conversations.
 pub struct Hub {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     conversations: HashMap<Key, Conversation>,
     bots: BotTurns,
     /// Rooms and sessions that were told that a message can't be read.
     told_unreadable: HashSet<(OwnedRoomId, String)>,
+    /// Turns that were set for later, and have begun in this run.
+    pub(super) begun_later: BTreeSet<i64>,
+    /// Those that have ended.
+    pub(super) ended_later: (mpsc::UnboundedSender<i64>, mpsc::UnboundedReceiver<i64>),
     began: Timestamp,
+}
+
+/// When an event has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// Before this run has heard of the homeserver, or with what it heard first: it was said to nobody.
+    Backlog,
+    /// While the agent listened.
+    Live,
 }
 
 struct Conversation {
@@ -69,6 +85,9 @@ impl Hub {
             conversations: HashMap::new(),
             bots: BotTurns::default(),
             told_unreadable: HashSet::new(),
+            begun_later: BTreeSet::new(),
+            // As many as there are such turns: the store bounds them.
+            ended_later: mpsc::unbounded_channel(),
             began,
         }
     }
@@ -77,16 +96,19 @@ impl Hub {
     ///
     /// # Errors
     /// When the store fails; then the event is to be brought again, and the receipt is void.
-    pub async fn handle(&mut self, event: &Event, receipt: Receipt) -> Result<(), StoreError> {
-        let taken = self.take(event, &receipt).await;
+    pub async fn handle(&mut self, event: &Event, arrival: Arrival, receipt: Receipt) -> Result<(), StoreError> {
+        let taken = self.take(event, arrival, &receipt).await;
         if taken.is_err() {
             receipt.void();
         }
         taken
     }
 
-    async fn take(&mut self, event: &Event, receipt: &Receipt) -> Result<(), StoreError> {
+    async fn take(&mut self, event: &Event, arrival: Arrival, receipt: &Receipt) -> Result<(), StoreError> {
         let own = event.sender == self.shared.rooms.user_id();
+        if own && let EventKind::Message(message) = &event.kind {
+            return self.own_message(event, message).await;
+        }
         if own && !matches!(event.kind, EventKind::Redaction { .. }) {
             return Ok(());
         }
@@ -106,20 +128,29 @@ impl Hub {
             return Ok(());
         }
         match &event.kind {
-            EventKind::Message(message) => self.message(event, message, receipt).await,
+            EventKind::Message(message) => self.message(event, message, arrival, receipt).await,
             EventKind::Edit { target, message } => self.edit(event, target, message).await,
             EventKind::Redaction { target } => self.redaction(event, target).await,
             EventKind::Reaction { target, key } => {
-                if key.trim_end_matches('\u{fe0f}') == STOP_SIGN && self.may_talk(event) && !self.is_old(event) {
+                if !self.may_talk(event) || self.is_old(event) {
+                    return Ok(());
+                }
+                if key.trim_end_matches('\u{fe0f}') == STOP_SIGN {
                     self.tell_room(&event.room, &Input::StopSign(target.clone()));
                 }
-                Ok(())
+                self.press(event, target, key, receipt).await
             }
             EventKind::Membership { .. } | EventKind::Undecryptable { .. } | EventKind::Other { .. } => Ok(()),
         }
     }
 
-    async fn message(&mut self, event: &Event, message: &Message, receipt: &Receipt) -> Result<(), StoreError> {
+    async fn message(
+        &mut self,
+        event: &Event,
+        message: &Message,
+        arrival: Arrival,
+        receipt: &Receipt,
+    ) -> Result<(), StoreError> {
         let shared = self.shared.clone();
         let own = shared.rooms.user_id();
         let key = Key { room: event.room.clone(), thread: message.thread.clone() };
@@ -128,7 +159,7 @@ impl Hub {
         let words = without_mention(&message.body, own, &own_name);
         let command = Command::parse(words).filter(|_| message.kind == MessageKind::Text && self.may_talk(event));
         if command == Some(Command::Stop) {
-            if !self.is_replayed(event) {
+            if self.is_carried_out(event, arrival) {
                 let addressed = direct || words != message.body.trim() || message.mentions_user(own) == Some(true);
                 self.tell(key, Input::Stop { addressed }, receipt);
             }
@@ -161,16 +192,19 @@ impl Hub {
             },
         );
         if let (Some(command), Some(_)) = (command, reason) {
-            if !self.is_replayed(event) {
+            if self.is_carried_out(event, arrival) {
                 self.command(command, &key).await;
             }
             return Ok(());
         }
-        let handle = shared.store.write_line(&event.room, &self.line(event, message).await).await?;
-        let is_bot = shared.settings.access.bots.allows(&event.sender) || message.kind == MessageKind::Notice;
-        if !is_bot {
-            self.bots.person(&event.room);
+        let pressed = self.pressed(event, message).await?;
+        let reason = reason.or(pressed.as_ref().map(|_| Reason::Reply));
+        let mut line = self.line(event, message).await;
+        if let Some(pressed) = pressed {
+            line.text = format!("{} {pressed}", line.text);
         }
+        let handle = shared.store.write_line(&event.room, &line).await?;
+        let speaker = self.speaker(event, message.kind == MessageKind::Notice);
         let expired = self.is_old(event);
         if !self.may_talk(event) || (expired && shared.outbox.earlier(&event.id).await? == Earlier::Nothing) {
             return Ok(());
@@ -178,22 +212,111 @@ impl Hub {
         match reason {
             None if is_stop_word(words) => self.tell(key, Input::StopWord(event.sender.clone()), receipt),
             None => {}
-            Some(_) if is_bot && !self.bots.bot(&event.room, shared.settings.access.max_bot_turns) => {
-                tracing::warn!(room = %event.room, sender = %event.sender, "bots have had their turns: waiting for a person");
-            }
             Some(_) => {
                 let origin = Origin::Person {
                     event: event.id.clone(),
                     device: event.device().cloned(),
                     capabilities: capabilities(message),
                 };
-                let (event, person) = (event.id.clone(), event.sender.clone());
-                let text = words.to_owned();
-                let prompt = Prompt { handle, event, person, text, direct, expired, origin };
-                self.tell(key, Input::Prompt(prompt), receipt);
+                let prompt = Prompt {
+                    handle,
+                    event: event.id.clone(),
+                    about: Some(event.id.clone()),
+                    person: event.sender.clone(),
+                    text: words.to_owned(),
+                    direct,
+                    expired,
+                    origin,
+                };
+                self.prompt(key, prompt, speaker, receipt);
             }
         }
         Ok(())
+    }
+
+    /// Who speaks; a person's word gives bots their turns back.
+    fn speaker(&mut self, event: &Event, notice: bool) -> Speaker {
+        if notice || self.shared.settings.access.bots.allows(&event.sender) {
+            return Speaker::Bot;
+        }
+        self.bots.person(&event.room);
+        Speaker::Person
+    }
+
+    /// Hands over what is for the agent, unless bots have had their turns.
+    fn prompt(&mut self, key: Key, prompt: Prompt, speaker: Speaker, receipt: &Receipt) {
+        let most = self.shared.settings.access.max_bot_turns;
+        if speaker == Speaker::Bot && !self.bots.bot(&key.room, most) {
+            tracing::warn!(room = %key.room, sender = %prompt.person, "bots have had their turns: waiting for a person");
+            return;
+        }
+        self.tell(key, Input::Prompt(prompt), receipt);
+    }
+
+    /// A message of the agent's own comes back: one with blocks is known from then on, whatever became of the run that
+    /// has sent it. What is still being written is remembered when it is finished.
+    async fn own_message(&self, event: &Event, message: &Message) -> Result<(), StoreError> {
+        let encrypted = self.shared.rooms.is_encrypted(&event.room).await;
+        let Some(payload) = rich::payload_of(message) else { return Ok(()) };
+        if !event.counts(encrypted, self.shared.trust()) {
+            return Ok(());
+        }
+        self.shared.store.write_line(&event.room, &self.line(event, message).await).await?;
+        let blocks = Blocks { event: event.id.clone(), thread: message.thread.clone(), payload };
+        self.shared.store.keep_blocks(&event.room, &blocks, event.sent_at).await
+    }
+
+    /// A reaction that stands for a button of the agent's message is for the agent.
+    async fn press(
+        &mut self,
+        event: &Event,
+        target: &OwnedEventId,
+        key: &str,
+        receipt: &Receipt,
+    ) -> Result<(), StoreError> {
+        let shared = self.shared.clone();
+        let Some(Blocks { thread, payload, .. }) = shared.store.blocks(&event.room, target).await? else {
+            return Ok(());
+        };
+        let Some(pressed) = rich::pressed_by_reaction(&payload, key) else { return Ok(()) };
+        let text = told(&pressed, shared.store.line(&event.room, target).await?.as_ref());
+        let line = NewLine {
+            event_id: event.id.clone(),
+            thread: thread.clone(),
+            sender: event.sender.clone(),
+            name: shared.rooms.display_name(&event.room, &event.sender).await,
+            text: text.clone(),
+            reply_to: Some(target.clone()),
+            sent_at: event.sent_at,
+        };
+        let prompt = Prompt {
+            handle: shared.store.write_line(&event.room, &line).await?,
+            event: event.id.clone(),
+            about: Some(target.clone()),
+            person: event.sender.clone(),
+            text,
+            direct: shared.rooms.is_direct(&event.room).await,
+            expired: false,
+            // A reaction is never encrypted and has no device: what needs one must not be offered.
+            origin: Origin::Person { event: event.id.clone(), device: None, capabilities: Vec::new() },
+        };
+        let speaker = self.speaker(event, false);
+        self.prompt(Key { room: event.room.clone(), thread }, prompt, speaker, receipt);
+        Ok(())
+    }
+
+    /// What a message says was pressed on one of the agent's newest messages with blocks, in words for the model.
+    async fn pressed(&self, event: &Event, message: &Message) -> Result<Option<String>, StoreError> {
+        if !self.may_talk(event) || !rich::tells_a_press(message) {
+            return Ok(None);
+        }
+        for blocks in self.shared.store.newest_blocks(&event.room, MAX_PRESSABLE).await? {
+            if let Some(pressed) = rich::pressed_by_message(&blocks.payload, message) {
+                let about = self.shared.store.line(&event.room, &blocks.event).await?;
+                return Ok(Some(told(&pressed, about.as_ref())));
+            }
+        }
+        Ok(None)
     }
 
     async fn edit(&self, event: &Event, target: &OwnedEventId, message: &Message) -> Result<(), StoreError> {
@@ -302,13 +425,16 @@ impl Hub {
         older(event, self.shared.clock.now(), self.shared.settings.inbox.answer_within)
     }
 
-    /// Sent before this process began: a command of then is not carried out now.
-    fn is_replayed(&self, event: &Event) -> bool {
-        older(event, self.began, CLOCK_SKEW)
+    /// Whether a command is meant for this run. By its time too: a homeserver may answer the first round of sync with what
+    /// it had ready for the run before, so that the backlog comes in two.
+    fn is_carried_out(&self, event: &Event, arrival: Arrival) -> bool {
+        arrival == Arrival::Live
+            && !older(event, self.began, Duration::ZERO)
+            && !older(event, self.shared.clock.now(), COMMAND_WITHIN)
     }
 
     /// Tells a conversation, which begins by it if it must.
-    fn tell(&mut self, key: Key, input: Input, receipt: &Receipt) {
+    pub(super) fn tell(&mut self, key: Key, input: Input, receipt: &Receipt) {
         if self.conversations.len() >= MAX_CONVERSATIONS {
             self.conversations.retain(|_, conversation| Arc::strong_count(&conversation.pending) > 1);
         }
@@ -360,6 +486,20 @@ impl Conversation {
 enum Refusal {
     Full,
     Gone,
+}
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Speaker {
+    Person,
+    Bot,
+}
+
+/// A press on a button or a form's answer, for the model.
+fn told(pressed: &Pressed, about: Option<&Line>) -> String {
+    let values: String = pressed.values.iter().map(|value| format!("\n{value}")).collect();
+    let handle = about.map(|line| format!(" [{}]", line.handle)).unwrap_or_default();
+    format!("(pressed {:?} on your message{handle}){values}", pressed.what)
 }
 
 fn older(event: &Event, than: Timestamp, by: Duration) -> bool {

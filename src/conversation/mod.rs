@@ -3,7 +3,8 @@
 //! A conversation is one room's main timeline or one of its threads ([`Key`]). The [`Hub`] takes every event once, in
 //! order: it keeps the transcript true (messages, edits, redactions), asks the `gate` whether a message is for the agent, and
 //! hands it to the conversation's `task`, which runs one turn at a time and is told of everything that bears on it. What the
-//! model sees of it all is made by `perception`. Lines that begin with `!` are `commands`.
+//! model sees of it all is made by `perception`. Lines that begin with `!` are `commands`. `later` begins the turns that the
+//! agent has set itself.
 //!
 //! The hub never waits for a turn: a stop reaches a task whatever its model is doing.
 
@@ -11,6 +12,7 @@ mod bots;
 mod commands;
 mod gate;
 mod hub;
+mod later;
 mod perception;
 mod receipt;
 mod task;
@@ -21,9 +23,9 @@ use std::sync::Arc;
 
 use matrix_link::{Rooms, Trust};
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
-pub use hub::Hub;
+pub use hub::{Arrival, Hub};
 pub use receipt::Receipt;
 
 use crate::{
@@ -31,6 +33,7 @@ use crate::{
     config,
     model::Model,
     outbox::{Outbox, Place, Text},
+    rich::Desk,
     store::Store,
     tools::Toolbox,
     turn::{Origin, Typing},
@@ -50,8 +53,12 @@ pub struct Shared {
     pub store: Store,
     /// The models to choose from, the usual one first.
     pub models: Vec<NamedModel>,
-    /// What the model can do.
+    /// What the model can do in all conversations.
     pub tools: Toolbox,
+    /// Messages with blocks.
+    pub rich: Desk,
+    /// Told when a turn was set for later.
+    pub set_later: Notify,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// A place for each turn that may run at once.
@@ -75,6 +82,8 @@ pub struct Settings {
     pub outbox: config::Outbox,
     /// What is too old to be answered.
     pub inbox: config::Inbox,
+    /// Turns that the agent sets itself.
+    pub later: config::Later,
 }
 
 /// A model that people can choose by name.
@@ -94,14 +103,16 @@ struct Key {
     thread: Option<OwnedEventId>,
 }
 
-/// A message that is for the agent.
+/// What the agent is to answer: a message, a press on a button, or its own note for later.
 #[derive(Debug, Clone, PartialEq)]
 struct Prompt {
-    /// Its number in the room.
+    /// The newest line that it is about; for a message its own number in the room.
     handle: i64,
-    /// Its event.
+    /// Its event, or a name of its own where it has none: the same when it is taken up again.
     event: OwnedEventId,
-    /// Who wrote it.
+    /// The message that the answer replies to.
+    about: Option<OwnedEventId>,
+    /// Who wrote it, or for whom the agent works.
     person: OwnedUserId,
     /// Its text.
     text: String,

@@ -6,10 +6,11 @@ use async_trait::async_trait;
 use rand::distr::{Alphanumeric, SampleString};
 use ruma::{OwnedUserId, UserId};
 
-use super::{Key, Shared};
+use super::{Key, Prompt, Shared};
 use crate::{
     model::{Message, ToolSpec},
     store::{Line, StoreError},
+    tools::{Origin, Toolbox},
     turn::{History, NO_REPLY, Perception},
 };
 
@@ -17,6 +18,8 @@ use crate::{
 const MAX_LINES: u32 = 200;
 /// A line is cut to this share of the budget, so that one long message leaves room for others.
 const LINE_SHARE: usize = 4;
+/// The agent's own messages with blocks that it is told of.
+const MAX_EDITABLE: u32 = 5;
 /// Bytes that one token stands for, guessed low: what is guessed too long is refused by the model.
 const BYTES_PER_TOKEN: usize = 3;
 
@@ -27,6 +30,9 @@ pub(super) struct RoomPerception {
     person: OwnedUserId,
     direct: bool,
     fence: Fence,
+    tools: Toolbox,
+    /// What the agent has told itself for this turn, where nobody has spoken.
+    note: Option<String>,
 }
 
 /// Marks others' words as data. The tag is random, so that nobody's words can close it.
@@ -45,8 +51,9 @@ impl Fence {
 }
 
 impl RoomPerception {
-    pub(super) fn new(shared: Arc<Shared>, key: Key, person: OwnedUserId, direct: bool, fence: Fence) -> Self {
-        Self { shared, key, person, direct, fence }
+    pub(super) fn new(shared: Arc<Shared>, key: Key, prompt: &Prompt, fence: Fence, tools: Toolbox) -> Self {
+        let note = matches!(prompt.origin, Origin::Unattended { .. }).then(|| prompt.text.clone());
+        Self { shared, key, person: prompt.person.clone(), direct: prompt.direct, fence, tools, note }
     }
 
     fn is_of_others(&self, line: &Line) -> bool {
@@ -58,13 +65,33 @@ impl RoomPerception {
         let name = self.shared.rooms.display_name(&self.key.room, own).await;
         let person = clean_name(&self.shared.rooms.display_name(&self.key.room, &self.person).await);
         let fence = others.then_some(&self.fence);
-        system_prompt(&self.shared.settings.agent.system_prompt, &name, &person, self.direct, fence)
+        let mut text = system_prompt(&self.shared.settings.agent.system_prompt, &name, &person, self.direct, fence);
+        if let Some(line) = self.shared.rich.prompt_line() {
+            text.push('\n');
+            text.push_str(&line);
+        }
+        text
+    }
+
+    /// The agent's own messages that `rich_edit` can replace, with their handles: own lines are shown without.
+    async fn editable(&self, lines: &[Line]) -> Result<Option<String>, StoreError> {
+        if self.shared.rich.prompt_line().is_none() {
+            return Ok(None);
+        }
+        let newest = self.shared.store.newest_blocks(&self.key.room, MAX_EDITABLE).await?;
+        let named = newest.iter().rev().filter_map(|one| {
+            let line = lines.iter().find(|line| line.line.event_id == one.event)?;
+            let begin: String = line.line.text.lines().next().unwrap_or_default().chars().take(40).collect();
+            Some(format!("[{}] {begin:?}", line.handle))
+        });
+        let named: Vec<_> = named.collect();
+        Ok((!named.is_empty()).then(|| format!("\n(Messages of yours with blocks: {}.)", named.join(", "))))
     }
 
     /// What is left for the room's lines, in bytes.
     fn budget(&self, system_prompt: &str) -> usize {
         let model = &self.shared.settings.model;
-        let tools: usize = self.shared.tools.offer().iter().map(size_of_tool).sum();
+        let tools: usize = self.tools.offer().iter().map(size_of_tool).sum();
         let tokens = model.context_tokens.saturating_sub(model.reply_tokens) as usize;
         // A quarter is kept for what tools say in the turn.
         (tokens * BYTES_PER_TOKEN * 3 / 4).saturating_sub(system_prompt.len() + tools)
@@ -74,10 +101,8 @@ impl RoomPerception {
 #[async_trait]
 impl Perception for RoomPerception {
     async fn history(&self, up_to: Option<i64>) -> Result<History, StoreError> {
-        let lines = self.shared.store.lines(&self.key.room, self.key.thread.as_deref(), MAX_LINES).await?;
+        let mut lines = self.shared.store.lines(&self.key.room, self.key.thread.as_deref(), up_to, MAX_LINES).await?;
         let own = self.shared.rooms.user_id();
-        let is_due = |line: &Line| up_to.is_none_or(|up_to| line.handle <= up_to) || line.line.sender == own;
-        let mut lines: Vec<_> = lines.into_iter().filter(is_due).collect();
         // A message that had to wait comes behind what was answered meanwhile: it is what the turn is about.
         lines.sort_by_key(|line| Some(line.handle) == up_to);
         let others = !self.direct || lines.iter().any(|line| self.is_of_others(line));
@@ -93,11 +118,22 @@ impl Perception for RoomPerception {
         };
         let mut messages = vec![Message::System(system_prompt)];
         messages.extend(reader.messages(budget));
+        if let Some(editable) = self.editable(&lines).await?
+            && let Some(Message::User(last)) = messages.iter_mut().rev().find(|one| matches!(one, Message::User(_)))
+        {
+            last.push_str(&editable);
+        }
+        if let Some(note) = &self.note {
+            messages.push(Message::User(format!(
+                "(Nobody has written. You asked for this turn with the tool later, and told yourself: {note:?}. Nobody \
+                 attends now. If nothing needs to be said, write just {NO_REPLY})"
+            )));
+        }
         Ok(History { messages, newest })
     }
 
     async fn news(&self, after: i64) -> Result<Option<(String, i64)>, StoreError> {
-        let lines = self.shared.store.lines(&self.key.room, self.key.thread.as_deref(), MAX_LINES).await?;
+        let lines = self.shared.store.lines(&self.key.room, self.key.thread.as_deref(), None, MAX_LINES).await?;
         let own = self.shared.rooms.user_id();
         let reader = Reader { own, person: &self.person, fence: &self.fence, known: &lines, max_line: 4096 };
         let news: Vec<_> = lines.iter().filter(|line| line.handle > after && line.line.sender != own).collect();

@@ -10,20 +10,24 @@ use super::{
     Input, Key, Prompt, Shared,
     commands::chosen,
     gate::is_stop_word,
+    later,
     perception::{Fence, RoomPerception},
     receipt::Receipt,
 };
 use crate::{
     observe::{metrics, turn_span},
     outbox::{Answer, Earlier, Place, Post, PostEvent, Text},
+    rich::Here,
     store::NewLine,
-    turn::{self, DraftSettings, Signal, Turn},
+    turn::{self, DraftSettings, Origin, Signal, Turn},
 };
 
 /// Signals to a running turn that it has not read yet. It reads them at once, or is about to end.
 const MAX_SIGNALS: usize = 64;
 
 const RESTARTED: &str = "⏹ I was restarted while I wrote this, and came back too late to finish. Please ask again.";
+
+const FULL: &str = "⚠ Too many are waiting: I leave out what comes now. Please send it again when I have answered.";
 
 const NOTHING_RUNS: &str = "Nothing is running here.";
 
@@ -61,6 +65,8 @@ struct Running {
     prompt: Prompt,
     /// Messages of the same person since the prompt.
     steered: VecDeque<Waiting>,
+    /// Whether somebody was refused already: it is said once a turn.
+    refused: bool,
 }
 
 impl Task {
@@ -117,7 +123,8 @@ impl Task {
         // What the same person has written since is for this turn too.
         let (steered, others) = self.waiting.drain(..).partition(|one| one.prompt.person == prompt.person);
         self.waiting = others;
-        let mut running = Running { signals, draft: post.first_event(), prompt: prompt.clone(), steered };
+        let mut running =
+            Running { signals, draft: post.first_event(), prompt: prompt.clone(), steered, refused: false };
         for waiting in &running.steered {
             running.steer(&waiting.prompt);
         }
@@ -161,7 +168,7 @@ impl Task {
                 running.steer(&prompt);
                 running.steered.push_back(Waiting { prompt, _pending: mail.pending });
             }
-            Input::Prompt(prompt) => self.wait(Waiting { prompt, _pending: mail.pending }),
+            Input::Prompt(prompt) => self.wait(Waiting { prompt, _pending: mail.pending }, &mut running.refused),
             Input::Stop { .. } => running.stop(),
             Input::StopWord(person) if person == running.prompt.person => running.stop(),
             Input::StopSign(target) if running.draft.get() == Some(target.clone()) => running.stop(),
@@ -175,16 +182,15 @@ impl Task {
         }
     }
 
-    fn wait(&mut self, waiting: Waiting) {
+    fn wait(&mut self, waiting: Waiting, refused: &mut bool) {
         if self.waiting.len() < self.shared.settings.turn.max_waiting {
             self.waiting.push_back(waiting);
             return;
         }
         tracing::warn!(room = %self.key.room, "conversation is full: message refused");
-        self.shared.notice(
-            &self.key,
-            "⚠ Too many are waiting: I have left your last message out. Please send it again later.",
-        );
+        if !std::mem::replace(refused, true) {
+            self.shared.notice(&self.key, FULL);
+        }
     }
 
     /// Brings to the room what an earlier run has decided to say.
@@ -263,7 +269,7 @@ impl Running {
 
 /// Where the answer to a prompt stands: in a group it is a reply, so that people see to what.
 fn place(key: &Key, prompt: &Prompt) -> Place {
-    Place { thread: key.thread.clone(), reply_to: (!prompt.direct).then(|| prompt.event.clone()) }
+    Place { thread: key.thread.clone(), reply_to: prompt.about.clone().filter(|_| !prompt.direct) }
 }
 
 async fn stopped(told: &mut mpsc::Receiver<Signal>) {
@@ -283,23 +289,33 @@ async fn prepare(shared: Arc<Shared>, key: Key, prompt: &Prompt, fence: Fence) -
             shared.models.first()?.model.clone()
         }
     };
+    let here = Here {
+        room: key.room.clone(),
+        thread: key.thread.clone(),
+        person: prompt.person.clone(),
+        origin: prompt.event.clone(),
+    };
+    let mut own_tools = shared.rich.tools(&here).await;
+    own_tools.extend(later::tool(&shared, &here));
+    let tools = shared.tools.with(own_tools);
     let settings = &shared.settings;
+    let attended = matches!(prompt.origin, Origin::Person { .. });
     let draft = DraftSettings {
         room: key.room.clone(),
         origin: Some(prompt.event.clone()),
         place: place(&key, prompt),
-        mentions: if prompt.direct { Vec::new() } else { vec![prompt.person.clone()] },
+        mentions: if prompt.direct || !attended { Vec::new() } else { vec![prompt.person.clone()] },
         first_after: settings.draft.first_after,
         max_event_bytes: settings.outbox.max_event_bytes,
     };
     Some(Turn {
         origin: prompt.origin.clone(),
         model,
-        tools: shared.tools.clone(),
+        tools: tools.clone(),
         outbox: shared.outbox.clone(),
         typing: shared.typing.clone(),
         draft,
         limits: settings.turn.clone(),
-        perception: Arc::new(RoomPerception::new(shared.clone(), key, prompt.person.clone(), prompt.direct, fence)),
+        perception: Arc::new(RoomPerception::new(shared.clone(), key, prompt, fence, tools)),
     })
 }

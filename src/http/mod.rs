@@ -38,17 +38,32 @@ pub struct Sources {
     pub outbox: Outbox,
 }
 
-/// Tells health and figures for ever; for ever silent without an address.
-///
-/// # Errors
-/// When the address can't be listened on, or figures are kept already in this process.
-pub async fn serve(listen: Option<SocketAddr>, sources: Sources) -> io::Result<()> {
-    let Some(listen) = listen else { return std::future::pending().await };
-    let exporter = Exporter::install().map_err(io::Error::other)?;
-    let listener = TcpListener::bind(listen).await?;
-    tokio::select! {
-        served = axum::serve(listener, router(sources, exporter.clone())) => served,
-        () = exporter.upkeep() => Ok(()),
+/// An address that is listened on; nobody is answered before [`Endpoint::serve`].
+pub struct Endpoint {
+    listener: TcpListener,
+    exporter: Exporter,
+}
+
+impl Endpoint {
+    /// Listens on the address.
+    ///
+    /// # Errors
+    /// When it can't be listened on, or figures are kept already in this process.
+    pub async fn open(listen: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(listen).await?;
+        Ok(Self { listener, exporter: Exporter::install().map_err(io::Error::other)? })
+    }
+
+    /// Tells health and figures, for ever.
+    ///
+    /// # Errors
+    /// When connections can't be taken any more.
+    pub async fn serve(self, sources: Sources) -> io::Result<()> {
+        let Self { listener, exporter } = self;
+        tokio::select! {
+            served = axum::serve(listener, router(sources, exporter.clone())) => served,
+            () = exporter.upkeep() => Ok(()),
+        }
     }
 }
 

@@ -8,7 +8,11 @@
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use matrix_link::{Batch, Event, Sink, SinkError, Undecrypted};
@@ -16,7 +20,7 @@ use ruma::{OwnedEventId, RoomId};
 use tokio::sync::{Notify, mpsc};
 
 use crate::{
-    conversation::{Hub, Receipt},
+    conversation::{Arrival, Hub, Receipt},
     store::{Received, Store, StoreError},
 };
 
@@ -24,18 +28,28 @@ use crate::{
 const RETRY_FIRST: Duration = Duration::from_millis(500);
 const RETRY_MAX: Duration = Duration::from_secs(30);
 
+/// How often the clock is looked at, at least: it may be set while we sleep.
+const LOOK_AGAIN: Duration = Duration::from_secs(3600);
+
 /// The way in. A handle: clones share it.
 #[derive(Clone)]
 pub struct Inbox {
     store: Store,
     arrived: Arc<Notify>,
     max_queued: u32,
+    /// The newest event that this run was not there for.
+    backlog_until: Arc<OnceLock<i64>>,
 }
 
 impl Inbox {
     /// An inbox that takes at most `max_queued` events into memory at once.
     pub fn new(store: Store, max_queued: usize) -> Self {
-        Self { store, arrived: Arc::default(), max_queued: u32::try_from(max_queued).unwrap_or(u32::MAX) }
+        Self {
+            store,
+            arrived: Arc::default(),
+            max_queued: u32::try_from(max_queued).unwrap_or(u32::MAX),
+            backlog_until: Arc::default(),
+        }
     }
 
     /// Hands what arrived to the hub, for ever.
@@ -49,8 +63,19 @@ impl Inbox {
         let mut handed_over = 0;
         let mut retry = RETRY_FIRST;
         loop {
+            let next = match hub.begin_due().await {
+                Ok(next) => next.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN),
+                Err(error) => {
+                    wait(&mut retry, &error).await;
+                    continue;
+                }
+            };
             match self.hand_over_some(hub, &mut handed_over, &acknowledge).await {
-                Ok(0) => self.arrived.notified().await,
+                Ok(0) => tokio::select! {
+                    () = self.arrived.notified() => {}
+                    () = hub.laters_changed() => {}
+                    () = tokio::time::sleep(next) => {}
+                },
                 Ok(_) => retry = RETRY_FIRST,
                 Err(error) => wait(&mut retry, &error).await,
             }
@@ -70,7 +95,11 @@ impl Inbox {
             let receipt = Receipt::new(move || {
                 let _ = acknowledge.send(seq);
             });
-            hub.handle(event, receipt).await?;
+            let arrival = match self.backlog_until.get() {
+                Some(until) if seq > *until => Arrival::Live,
+                _ => Arrival::Backlog,
+            };
+            hub.handle(event, arrival, receipt).await?;
             *handed_over = seq;
         }
         Ok(waiting.len())
@@ -97,6 +126,10 @@ async fn wait(retry: &mut Duration, error: &StoreError) {
 impl Sink for Inbox {
     async fn commit(&self, batch: &Batch) -> Result<(), SinkError> {
         self.store.receive(batch).await.map_err(failed)?;
+        if self.backlog_until.get().is_none() {
+            let newest = self.store.newest_received().await.map_err(failed)?;
+            self.backlog_until.get_or_init(|| newest);
+        }
         self.arrived.notify_one();
         Ok(())
     }

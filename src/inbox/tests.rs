@@ -34,6 +34,24 @@ fn yes() -> Value {
 }
 
 #[test]
+fn a_command_from_before_the_start_is_never_carried_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Arc::new(Server::new());
+    process().block_on(async {
+        let elsewhere = House::new(yes()).await;
+        let said = |words| elsewhere.event(Incoming::message(ALICE, DIRECT, words));
+        let events = vec![said("Well?"), said("!stop"), said("!help"), said("!model other")];
+        let batch = Batch { position: "p1".into(), events, ..Batch::default() };
+        at_once(Inbox::new(store(folder.path()).await, 10).commit(&batch)).await.unwrap();
+    });
+    process().block_on(async {
+        let house = house(folder.path(), &server, yes()).await;
+        house.quiet().await;
+        assert_eq!(house.room(DIRECT), ["Yes."]);
+    });
+}
+
+#[test]
 fn an_event_that_was_kept_before_a_crash_is_handled_after_it_and_once() {
     let folder = tempfile::tempdir().unwrap();
     let server = Arc::new(Server::new());

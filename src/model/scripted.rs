@@ -1,6 +1,6 @@
 //! A model that plays a written conversation: for tests, for conformance vectors and for a demo without any model.
 //!
-//! A script is a JSON file. Each step is one answer of the model:
+//! A script is a JSON file, or stands under `script` in one. Each step is one answer of the model:
 //!
 //! ```json
 //! {
@@ -118,8 +118,11 @@ fn no_arguments() -> Value {
 impl FromStr for Script {
     type Err = serde_json::Error;
 
+    /// A script, or a talk that has one (`conformance/turns`).
     fn from_str(json: &str) -> Result<Self, Self::Err> {
-        serde_json::from_str(json)
+        let mut file: Value = serde_json::from_str(json)?;
+        let script = file.get_mut("script").map(Value::take);
+        serde_json::from_value(script.unwrap_or(file))
     }
 }
 

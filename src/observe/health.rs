@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use matrix_link::SyncState;
 use ruma::{EventId, OwnedEventId};
 use tokio::time::Instant;
 
@@ -28,6 +29,7 @@ pub struct Health(Arc<Mutex<Facts>>);
 #[derive(Debug, Default)]
 struct Facts {
     synced_at: Option<Instant>,
+    sync_degraded: bool,
     model: Option<Failing>,
     /// Oldest first.
     undecryptable: VecDeque<(OwnedEventId, Instant)>,
@@ -50,6 +52,11 @@ impl Health {
     /// The homeserver has answered a sync, and the answer is kept.
     pub fn synced(&self) {
         self.facts().synced_at = Some(Instant::now());
+    }
+
+    /// How the sync loop stands.
+    pub fn sync_state(&self, state: SyncState) {
+        self.facts().sync_degraded = state == SyncState::Degraded;
     }
 
     /// A model has brought an answer to its end.
@@ -92,7 +99,7 @@ impl Health {
         let facts = self.facts();
         let sync = match facts.synced_at.map(|at| at.elapsed()) {
             None => Some("not synced yet".to_owned()),
-            Some(age) if age > SILENT_FOR => Some(format!("not synced for {} s", age.as_secs())),
+            Some(age) if age > SILENT_FOR || facts.sync_degraded => Some(format!("not synced for {} s", age.as_secs())),
             Some(_) => None,
         };
         let is_dead = |model: &Failing| model.calls >= DEAD_AFTER && model.last - model.since >= DEAD_FOR;

@@ -6,12 +6,12 @@
 use std::future::ready;
 
 use futures_util::FutureExt;
-use ruma::{OwnedEventId, OwnedRoomId};
+use ruma::{MilliSecondsSinceUnixEpoch, OwnedEventId, OwnedRoomId};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::{Outbox, Place, Post, PostError, Text, queue::Entry};
-use crate::store::{Part, Sent, StoreError};
+use crate::store::{Blocks, Cause, Part, Sent, StoreError};
 
 /// An answer as it is to stand in the room.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,7 +75,7 @@ impl Outbox {
     }
 
     fn part_post(&self, room: OwnedRoomId, place: Place, part: Part, event: Option<OwnedEventId>) -> Post {
-        self.insert_post(Entry { part: Some(part), event, ..Entry::new(room, place, Instant::now()) })
+        self.insert_post(Entry { cause: Some(Cause::Part(part)), event, ..Entry::new(room, place, Instant::now()) })
     }
 
     /// Delivers an answer, its first part into `post`; gives the first event of each part.
@@ -113,10 +113,27 @@ impl Outbox {
             deliveries.push(post.finish(text).boxed());
         }
         let mut events = Vec::new();
-        for delivery in deliveries {
-            events.push(delivery.await?);
+        for (delivery, text) in deliveries.into_iter().zip(&answer.parts) {
+            let event = delivery.await?;
+            self.know(answer, &event, text).await;
+            events.push(event);
         }
         Ok(events)
+    }
+
+    /// Makes the blocks of a part known, so that a press on them is understood, and sets its reactions.
+    async fn know(&self, answer: &Answer, event: &OwnedEventId, text: &Text) {
+        let Some(rich) = &text.rich else { return };
+        let blocks =
+            Blocks { event: event.clone(), thread: answer.place.thread.clone(), payload: rich.payload.clone() };
+        let sent_at = MilliSecondsSinceUnixEpoch::now();
+        if let Err(error) = self.0.store.keep_blocks(&answer.room, &blocks, sent_at).await {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "blocks not written down: presses are not understood"
+            );
+        }
+        self.seed(&answer.room, event, text);
     }
 
     /// What an earlier run has sent of a part. What can't be looked up counts as not sent: then it is sent again.

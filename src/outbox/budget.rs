@@ -39,8 +39,10 @@ pub(super) enum Class {
     Final,
     /// A message's first event: leaves a token for a final.
     First,
-    /// An intermediate edit: leaves a token for a final, and may be used to try.
+    /// An edit: leaves a token for a final, and may be used to try.
     Edit,
+    /// A reaction: leaves a token for a final.
+    Reaction,
 }
 
 /// Why an event may be sent.
@@ -67,8 +69,8 @@ impl Budget {
         self.fill(now);
         let kept = match class {
             Class::Final => 0.0,
-            Class::First | Class::Edit if self.burst < 2.0 => 0.0,
-            Class::First | Class::Edit => 1.0,
+            Class::First | Class::Edit | Class::Reaction if self.burst < 2.0 => 0.0,
+            Class::First | Class::Edit | Class::Reaction => 1.0,
         };
         if self.tokens >= kept + 1.0 {
             self.tokens -= 1.0;

@@ -1,5 +1,6 @@
 //! The content of the events that we send.
 
+use mxblocks::RICH_KEY;
 use ruma::{EventId, OwnedEventId, OwnedUserId, event_id};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -18,6 +19,31 @@ pub struct Text {
     pub kind: TextKind,
     /// Whether more is to come.
     pub liveness: Liveness,
+    /// What it carries besides.
+    #[serde(default)]
+    pub rich: Option<Rich>,
+}
+
+/// Blocks that a message carries besides its text (docs/mxblocks.md).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rich {
+    /// The payload: checked, and without a float.
+    pub payload: Value,
+    /// HTML that Markdown can't say, such as a formula.
+    pub html: Option<String>,
+    /// Whether clients see them.
+    pub carried: Carried,
+    /// Keys of reactions that the agent sets under it.
+    pub seeds: Vec<String>,
+}
+
+/// Whether a message's blocks stand in its event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Carried {
+    /// They do.
+    InEvent,
+    /// They are only known here, so that a reaction is understood.
+    Unseen,
 }
 
 /// What a text message is.
@@ -41,7 +67,18 @@ pub enum Liveness {
 impl Text {
     /// A finished notice that mentions nobody.
     pub fn notice(markdown: impl Into<String>) -> Self {
-        Self { markdown: markdown.into(), mentions: Vec::new(), kind: TextKind::Notice, liveness: Liveness::Finished }
+        Self {
+            markdown: markdown.into(),
+            mentions: Vec::new(),
+            kind: TextKind::Notice,
+            liveness: Liveness::Finished,
+            rich: None,
+        }
+    }
+
+    /// A finished message with blocks, that mentions nobody.
+    pub fn rich(markdown: impl Into<String>, rich: Rich) -> Self {
+        Self { kind: TextKind::Answer, rich: Some(rich), ..Self::notice(markdown) }
     }
 
     /// The content without relations.
@@ -55,12 +92,16 @@ impl Text {
             "body": self.markdown,
             "m.mentions": mentions(&self.mentions),
         });
-        if let Some(html) = crate::render::to_html(&self.markdown) {
+        let own_html = self.rich.as_ref().and_then(|rich| rich.html.clone());
+        if let Some(html) = own_html.or_else(|| crate::render::to_html(&self.markdown)) {
             content["format"] = "org.matrix.custom.html".into();
             content["formatted_body"] = html.into();
         }
         if self.liveness == Liveness::Live {
             content[LIVE] = json!({});
+        }
+        if let Some(rich) = self.rich.as_ref().filter(|rich| rich.carried == Carried::InEvent) {
+            content[RICH_KEY] = rich.payload.clone();
         }
         content
     }
@@ -97,9 +138,12 @@ pub fn first(content: &Value, place: &Place) -> Value {
 /// The content of an event that replaces `target`.
 ///
 /// The outer `m.mentions` is empty: everybody named was notified by the first event (Matrix 1.7, "Mentioning the replaced
-/// event's users").
+/// event's users"). Blocks stand in the new content alone: a client that knows them knows edits.
 pub fn edit(content: &Value, target: &EventId) -> Value {
     let mut outer = content.clone();
+    if let Some(outer) = outer.as_object_mut() {
+        outer.remove(RICH_KEY);
+    }
     outer["body"] = format!("* {}", content["body"].as_str().unwrap_or_default()).into();
     if let Some(html) = content["formatted_body"].as_str() {
         outer["formatted_body"] = format!("* {html}").into();
@@ -137,6 +181,7 @@ mod tests {
             mentions: vec![owned_user_id!("@alice:example.org")],
             kind: TextKind::Answer,
             liveness: Liveness::Live,
+            rich: None,
         }
     }
 

@@ -26,7 +26,8 @@ use std::{
 };
 
 use matrix_link::{Outgoing, Payload, SendError, Sender};
-use ruma::{OwnedEventId, OwnedRoomId, RoomId};
+use ruma::{EventId, OwnedEventId, OwnedRoomId, RoomId};
+use serde_json::json;
 use tokio::{
     sync::{Notify, oneshot, watch},
     time::{Instant, sleep_until},
@@ -34,21 +35,19 @@ use tokio::{
 
 pub use answer::{Answer, Earlier};
 pub(crate) use content::edit;
-pub use content::{Liveness, Place, Text, TextKind, sent_size};
+pub use content::{Carried, Liveness, Place, Rich, Text, TextKind, sent_size};
 
 use crate::{
     config,
     observe::metrics,
-    store::{NewPayload, Part, Store},
+    store::{Cause, NewPayload, Store},
 };
 use budget::Budget;
-use queue::{Attempt, Entry, Frozen, Next, Pace, PostId, Queue};
+use queue::{Attempt, Entry, Frozen, Kind, Next, Pace, PostId, Queue};
 
 /// The wait after a failed attempt doubles from the first to the second.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(60);
-
-const MESSAGE: &str = "m.room.message";
 
 /// The way out. A handle: clones share the queue.
 #[derive(Clone)]
@@ -101,6 +100,7 @@ impl Outbox {
             posts: BTreeMap::new(),
             budget: Budget::new(limits.events_per_second, limits.burst, Instant::now()),
             pace: Pace { edit_every: draft.edit_every, max_edits: draft.max_edits },
+            edited: BTreeMap::new(),
         };
         Self(Arc::new(Shared {
             queue: Mutex::new(queue),
@@ -116,6 +116,70 @@ impl Outbox {
     /// A new message; nothing stands there before it is shown or finished.
     pub fn post(&self, room: OwnedRoomId, place: Place) -> Post {
         self.insert_post(Entry::new(room, place, Instant::now()))
+    }
+
+    /// Sends a whole message, and gives its event when the homeserver has it.
+    ///
+    /// It is on its way from the call on, whether the future is awaited or not.
+    ///
+    /// # Errors
+    /// See [`PostError`].
+    pub fn send(
+        &self,
+        room: OwnedRoomId,
+        place: Place,
+        text: &Text,
+        cause: Option<Cause>,
+    ) -> impl Future<Output = Result<OwnedEventId, PostError>> + use<> {
+        self.insert_post(Entry { cause, ..Entry::new(room, place, Instant::now()) }).finish(text)
+    }
+
+    /// Edits a message that stands there for good, no faster than the pace of edits allows: what is wanted while an edit
+    /// waits takes its place, and is answered together with it. Gives the edit's event.
+    ///
+    /// It is on its way from the call on, whether the future is awaited or not.
+    ///
+    /// # Errors
+    /// See [`PostError`].
+    pub fn edit(
+        &self,
+        room: OwnedRoomId,
+        event: OwnedEventId,
+        text: &Text,
+    ) -> impl Future<Output = Result<OwnedEventId, PostError>> + use<> {
+        let (done, result) = oneshot::channel();
+        let now = Instant::now();
+        let mut queue = self.queue();
+        match queue.waiting_edit(&event) {
+            Some(waiting) => {
+                waiting.want(text.content(), now);
+                waiting.done.push(done);
+            }
+            None => {
+                let mut entry = Entry { done: vec![done], ..Entry::edit_of(event, room, now) };
+                entry.want(text.content(), now);
+                drop(queue);
+                self.insert(entry);
+            }
+        }
+        self.0.changed.notify_one();
+        async move { result.await.unwrap_or(Err(PostError::Ended)) }
+    }
+
+    /// Sets the reactions that a message stands with.
+    pub fn seed(&self, room: &RoomId, event: &EventId, text: &Text) {
+        for key in text.rich.iter().flat_map(|rich| &rich.seeds) {
+            self.react(room.to_owned(), event, key);
+        }
+    }
+
+    /// Reacts to an event, when there is nothing more important to be sent. That it could not is only worth a log line.
+    pub fn react(&self, room: OwnedRoomId, event: &EventId, key: &str) {
+        let now = Instant::now();
+        let relation = json!({"rel_type": "m.annotation", "event_id": event, "key": key});
+        let mut entry = Entry::reaction(room, now);
+        entry.want(json!({ "m.relates_to": relation }), now);
+        self.insert(entry);
     }
 
     fn insert_post(&self, entry: Entry) -> Post {
@@ -173,16 +237,18 @@ impl Outbox {
         }
         self.0.left.send_replace(Some(left));
         for Outgoing { room, txn, payload } in unsettled {
-            let Payload::Event { content, .. } = payload else { continue };
+            let Payload::Event { event_type, content } = payload else { continue };
+            let kind = if event_type == Kind::Reaction.event_type() { Kind::Reaction } else { Kind::Message };
             tracing::info!(%room, %txn, "event of an earlier run is sent again");
             let (done, settled) = oneshot::channel();
             let (class, wanted_since) = (budget::Class::Final, Instant::now());
             let frozen = Frozen { txn, content, class, wanted_since, last: true };
             self.insert(Entry {
+                kind,
                 frozen: Some(frozen),
                 stored: true,
                 last: true,
-                done: Some(done),
+                done: vec![done],
                 ..Entry::new(room.clone(), Place::default(), Instant::now())
             });
             let outbox = self.clone();
@@ -210,9 +276,12 @@ impl Outbox {
         let outgoing = Outgoing {
             room: room.clone(),
             txn: frozen.txn.clone(),
-            payload: Payload::Event { event_type: MESSAGE.to_owned(), content: frozen.content.clone() },
+            payload: Payload::Event {
+                event_type: attempt.kind.event_type().to_owned(),
+                content: frozen.content.clone(),
+            },
         };
-        let payload = NewPayload { outgoing: &outgoing, part: attempt.part.as_ref(), is_last: frozen.last };
+        let payload = NewPayload { outgoing: &outgoing, cause: attempt.cause.as_ref(), is_last: frozen.last };
         if !stored && let Err(error) = self.0.store.freeze(payload).await {
             tracing::error!(error = &error as &dyn std::error::Error, %room, "payload not kept, so not sent");
             self.failed(&attempt, None, true);
@@ -251,6 +320,11 @@ impl Outbox {
         let now = Instant::now();
         let mut queue = self.queue();
         queue.budget.accepted(attempt.grant, now);
+        if let (Kind::Edit, Some(target)) =
+            (attempt.kind, queue.posts.get(&attempt.post).and_then(|one| one.event.clone()))
+        {
+            queue.edited_now(&target, now);
+        }
         if let Some(entry) = queue.posts.get_mut(&attempt.post) {
             if entry.event.is_some() {
                 entry.edits += 1;
@@ -348,7 +422,7 @@ impl Post {
         if let Some(entry) = self.outbox.queue().posts.get_mut(&self.id) {
             entry.want(text.content(), Instant::now());
             entry.last = true;
-            entry.done = Some(done);
+            entry.done.push(done);
         }
         self.outbox.0.changed.notify_one();
         async move { result.await.unwrap_or(Err(PostError::Ended)) }
@@ -372,8 +446,8 @@ impl Drop for Post {
 }
 
 fn end(queue: &mut Queue, id: PostId, result: Result<OwnedEventId, PostError>) {
-    if let Some(done) = queue.posts.remove(&id).and_then(|entry| entry.done) {
+    for done in queue.posts.remove(&id).map(|entry| entry.done).unwrap_or_default() {
         // Nobody waits for it: then nobody needs to know.
-        let _ = done.send(result);
+        let _ = done.send(result.clone());
     }
 }

@@ -2,19 +2,20 @@
 //!
 //! Every [`Entry`] is one logical message and holds only its newest wanted content; what was wanted before and never sent
 //! is gone, which is how edits merge. An entry has at most one payload under way, and a room at most one post, so the order
-//! in a room is that of the posts.
+//! in a room is that of the posts. An entry is a message of its own, an edit of one that stands there for good, or a
+//! reaction ([`Kind`]).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
-use ruma::{OwnedEventId, OwnedRoomId, OwnedTransactionId, TransactionId};
+use ruma::{EventId, OwnedEventId, OwnedRoomId, OwnedTransactionId, TransactionId};
 use serde_json::Value;
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{
-    Part, PostError,
+    Cause, PostError,
     budget::{Budget, Class, Grant},
     content::{Place, edit, first},
 };
@@ -24,20 +25,42 @@ const MAX_UNDER_WAY: usize = 8;
 
 pub(super) type PostId = u64;
 
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A message: edited while it is a draft, and finished once.
+    Message,
+    /// An edit of a message that stands there for good: paced like a draft's, and never skipped for good.
+    Edit,
+    /// A reaction: goes when nothing else wants to.
+    Reaction,
+}
+
+impl Kind {
+    /// The type of its events.
+    pub fn event_type(self) -> &'static str {
+        match self {
+            Self::Message | Self::Edit => "m.room.message",
+            Self::Reaction => "m.reaction",
+        }
+    }
+}
+
 /// One logical message and what is wanted of it.
 #[derive(Debug)]
 pub(super) struct Entry {
+    pub kind: Kind,
     pub room: OwnedRoomId,
     pub place: Place,
-    /// What it is a part of.
-    pub part: Option<Part>,
+    /// Why it is sent.
+    pub cause: Option<Cause>,
     /// The newest content that is not yet sent.
     pub wanted: Option<Value>,
     /// Since when there is something that was not sent, whatever has replaced it.
     pub wanted_since: Option<Instant>,
     /// Whether `wanted` is the last one.
     pub last: bool,
-    /// The first event, once the homeserver has it.
+    /// The first event, once the homeserver has it; of an edit, the message that it is of.
     pub event: Option<OwnedEventId>,
     /// The payload under way, or to be repeated as it is.
     pub frozen: Option<Frozen>,
@@ -58,7 +81,7 @@ pub(super) struct Entry {
     /// Whether a draft was refused for good: then only the last content is tried.
     pub refused: bool,
     /// Told how the last content went.
-    pub done: Option<oneshot::Sender<Result<OwnedEventId, PostError>>>,
+    pub done: Vec<oneshot::Sender<Result<OwnedEventId, PostError>>>,
 }
 
 /// A payload with its transaction id: the same at each attempt.
@@ -77,8 +100,9 @@ pub(super) struct Frozen {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Attempt {
     pub post: PostId,
+    pub kind: Kind,
     pub room: OwnedRoomId,
-    pub part: Option<Part>,
+    pub cause: Option<Cause>,
     pub frozen: Frozen,
     pub grant: Grant,
     /// Whether the payload is in the store already.
@@ -110,9 +134,25 @@ pub(super) struct Queue {
     pub posts: BTreeMap<PostId, Entry>,
     pub budget: Budget,
     pub pace: Pace,
+    /// When messages that stand there for good were edited last, no longer ago than the pace.
+    pub edited: BTreeMap<OwnedEventId, Instant>,
 }
 
 impl Queue {
+    /// An edit of this message that still waits, where there is one: what is newer takes its place.
+    pub fn waiting_edit(&mut self, event: &EventId) -> Option<&mut Entry> {
+        self.posts
+            .values_mut()
+            .find(|post| post.kind == Kind::Edit && !post.under_way && post.event.as_deref() == Some(event))
+    }
+
+    /// Remembers that a message was edited now.
+    pub fn edited_now(&mut self, event: &EventId, now: Instant) {
+        let pace = self.pace.edit_every;
+        self.edited.retain(|_, at| now.saturating_duration_since(*at) < pace);
+        self.edited.insert(event.to_owned(), now);
+    }
+
     /// Messages with something to be sent.
     pub fn waiting(&self) -> usize {
         self.posts.values().filter(|post| post.has_work(self.pace)).count()
@@ -125,15 +165,26 @@ impl Queue {
             self.posts.values().filter(|post| post.under_way).map(|post| &post.room).collect();
         let mut candidates: Vec<(Class, Instant, PostId)> = Vec::new();
         let mut wake: Option<Instant> = None;
-        // A room's first post that is to be there goes; its edits wait for all of those, since they may be skipped.
-        let to_be_there = working().filter(|(_, post)| post.class() != Class::Edit);
-        let edits = working().filter(|(_, post)| post.class() == Class::Edit);
-        for (id, post) in to_be_there.chain(edits) {
-            if !busy.insert(&post.room) {
+        // A room's first post that is to be there goes; its edits wait for all of those, since they may be skipped, and
+        // its reactions for those.
+        let of = |class: fn(Class) -> bool| working().filter(move |(_, post)| class(post.class()));
+        let to_be_there = of(|class| matches!(class, Class::Final | Class::First));
+        let others = of(|class| class == Class::Edit).chain(of(|class| class == Class::Reaction));
+        // An edit of a message that stands there never overtakes an earlier one of the same message.
+        let mut to_be_edited: BTreeSet<&OwnedEventId> = BTreeSet::new();
+        for (id, post) in to_be_there.chain(others) {
+            let overtakes =
+                post.kind == Kind::Edit && post.event.as_ref().is_some_and(|event| !to_be_edited.insert(event));
+            if overtakes || busy.contains(&post.room) {
                 continue;
             }
             let class = post.class();
-            let ready_at = post.ready_at(class, self.pace);
+            let ready_at = post.ready_at(class, self.pace, &self.edited);
+            // What waits for its pace holds up nobody but its own message.
+            let held_up = class == Class::Edit && ready_at > now;
+            if !held_up {
+                busy.insert(&post.room);
+            }
             if ready_at > now {
                 wake = Some(wake.map_or(ready_at, |wake| wake.min(ready_at)));
             } else {
@@ -161,9 +212,10 @@ impl Entry {
     /// A message of which nothing is wanted yet.
     pub fn new(room: OwnedRoomId, place: Place, now: Instant) -> Self {
         Self {
+            kind: Kind::Message,
             room,
             place,
-            part: None,
+            cause: None,
             wanted: None,
             wanted_since: None,
             last: false,
@@ -177,8 +229,18 @@ impl Entry {
             failures: 0,
             tried_since: now,
             refused: false,
-            done: None,
+            done: Vec::new(),
         }
+    }
+
+    /// An edit of a message that stands there for good.
+    pub fn edit_of(event: OwnedEventId, room: OwnedRoomId, now: Instant) -> Self {
+        Self { kind: Kind::Edit, event: Some(event), last: true, ..Self::new(room, Place::default(), now) }
+    }
+
+    /// A reaction.
+    pub fn reaction(room: OwnedRoomId, now: Instant) -> Self {
+        Self { kind: Kind::Reaction, last: true, ..Self::new(room, Place::default(), now) }
     }
 
     /// Wants this content, instead of what was wanted before and never sent.
@@ -193,6 +255,11 @@ impl Entry {
     }
 
     fn class(&self) -> Class {
+        match self.kind {
+            Kind::Edit => return Class::Edit,
+            Kind::Reaction => return Class::Reaction,
+            Kind::Message => {}
+        }
         match (&self.frozen, self.last) {
             (Some(frozen), false) => frozen.class,
             // A last word that waits behind a frozen payload lends it its rank.
@@ -202,8 +269,12 @@ impl Entry {
         }
     }
 
-    fn ready_at(&self, class: Class, pace: Pace) -> Instant {
-        match (class, self.taken_at) {
+    fn ready_at(&self, class: Class, pace: Pace, edited: &BTreeMap<OwnedEventId, Instant>) -> Instant {
+        let taken_at = match self.kind {
+            Kind::Edit => self.event.as_ref().and_then(|event| edited.get(event)).copied(),
+            Kind::Message | Kind::Reaction => self.taken_at,
+        };
+        match (class, taken_at) {
             (Class::Edit, Some(taken_at)) => self.not_before.max(taken_at + pace.edit_every),
             _ => self.not_before,
         }
@@ -224,15 +295,20 @@ impl Entry {
                 None => (Class::First, first(&wanted, &self.place)),
                 Some(event) => (Class::Edit, edit(&wanted, event)),
             };
-            let class = if self.last { Class::Final } else { class };
+            let class = match self.kind {
+                Kind::Edit => Class::Edit,
+                Kind::Reaction => Class::Reaction,
+                Kind::Message if self.last => Class::Final,
+                Kind::Message => class,
+            };
             let wanted_since = self.wanted_since.take().unwrap_or(now);
             self.frozen = Some(Frozen { txn: TransactionId::new(), content, class, wanted_since, last: self.last });
             (self.stored, self.failures, self.tried_since) = (false, 0, now);
         }
         self.under_way = true;
         let frozen = self.frozen.clone()?;
-        let (room, part) = (self.room.clone(), self.part.clone());
-        Some(Attempt { post: id, room, part, frozen, grant, stored: self.stored, supersedes })
+        let (kind, room, cause) = (self.kind, self.room.clone(), self.cause.clone());
+        Some(Attempt { post: id, kind, room, cause, frozen, grant, stored: self.stored, supersedes })
     }
 }
 
@@ -250,6 +326,7 @@ mod tests {
             posts: BTreeMap::new(),
             budget: Budget::new(100.0, 100, now),
             pace: Pace { edit_every: Duration::from_millis(2500), max_edits: 3 },
+            edited: BTreeMap::new(),
         }
     }
 

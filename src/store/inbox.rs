@@ -95,11 +95,16 @@ impl Store {
         }
         let mut kept = BTreeSet::new();
         for event in events {
-            let here: bool = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM inbox WHERE agent = ? AND event_id = ?)")
-                .bind(self.agent())
-                .bind(event.as_str())
-                .fetch_one(&self.pool)
-                .await?;
+            // What the inbox has forgotten by its age, the transcript still knows.
+            let here: bool = sqlx::query_scalar(
+                "SELECT EXISTS (SELECT 1 FROM inbox WHERE agent = ?1 AND event_id = ?3
+                 UNION ALL SELECT 1 FROM transcript WHERE agent = ?1 AND room = ?2 AND event_id = ?3)",
+            )
+            .bind(self.agent())
+            .bind(room.as_str())
+            .bind(event.as_str())
+            .fetch_one(&self.pool)
+            .await?;
             if here {
                 kept.insert(event.clone());
             }
@@ -235,6 +240,14 @@ impl Store {
                 return Ok(waiting);
             }
         }
+    }
+
+    /// The place of the newest event that is here; 0 where there is none.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn newest_received(&self) -> Result<i64, StoreError> {
+        Ok(sqlx::query_scalar("SELECT COALESCE(MAX(seq), 0) FROM inbox").fetch_one(&self.pool).await?)
     }
 
     /// How many events wait to be handled.

@@ -9,8 +9,10 @@
 //! One file per table's verbs. All methods are one transaction each.
 
 mod inbox;
+mod later;
 mod outbox;
 mod retention;
+mod rich;
 mod seal;
 mod settings;
 mod transcript;
@@ -27,7 +29,9 @@ use sqlx::{
 };
 
 pub use inbox::Received;
-pub use outbox::{NewPayload, Part, Sent};
+pub use later::{Later, NewLater};
+pub use outbox::{Call, Cause, NewPayload, Part, Sent};
+pub use rich::Blocks;
 pub use transcript::{Line, NewLine};
 
 /// How long a writer waits for another one.

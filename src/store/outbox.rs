@@ -9,6 +9,8 @@ use super::{Store, StoreError, inbox::now};
 
 const CONTENT: &str = "outbox.content";
 const ANSWER: &str = "answer.answer";
+/// The part of what is no part of an answer.
+const NO_PART: i64 = -1;
 
 /// Which part of the answer to which message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,13 +21,39 @@ pub struct Part {
     pub index: u32,
 }
 
+/// Which tool call in the turn on which message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The message that the turn is about.
+    pub origin: OwnedEventId,
+    /// The tool and its arguments, as they count: the same for the same call.
+    pub arguments: String,
+}
+
+/// Why a payload is sent: what a later run knows it by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// It is a part of an answer.
+    Part(Part),
+    /// A tool call wants it.
+    Call(Call),
+}
+
+impl Cause {
+    fn origin(&self) -> &EventId {
+        match self {
+            Self::Part(Part { origin, .. }) | Self::Call(Call { origin, .. }) => origin,
+        }
+    }
+}
+
 /// A payload before it is sent for the first time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewPayload<'a> {
     /// The payload.
     pub outgoing: &'a Outgoing,
-    /// What it is a part of.
-    pub part: Option<&'a Part>,
+    /// Why it is sent.
+    pub cause: Option<&'a Cause>,
     /// Whether it is the last content of its message.
     pub is_last: bool,
 }
@@ -46,9 +74,14 @@ impl Store {
     /// When the store fails; then it must not be sent.
     pub async fn freeze(&self, payload: NewPayload<'_>) -> Result<(), StoreError> {
         let Payload::Event { event_type, content } = &payload.outgoing.payload else { return Ok(()) };
+        let (part, call) = match payload.cause {
+            None => (0, None),
+            Some(Cause::Part(part)) => (i64::from(part.index), None),
+            Some(Cause::Call(call)) => (NO_PART, Some(self.seal.digest(&call.arguments)?)),
+        };
         sqlx::query(
-            "INSERT INTO outbox (txn, agent, room, event_type, content, target, origin, part, is_last, queued_at)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO outbox (txn, agent, room, event_type, content, target, origin, part, call, is_last, queued_at)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )
         .bind(payload.outgoing.txn.as_str())
         .bind(self.agent())
@@ -56,8 +89,9 @@ impl Store {
         .bind(event_type)
         .bind(self.seal.seal(CONTENT, &serde_json::to_string(content)?)?)
         .bind(content.get("m.new_content").and_then(|_| content["m.relates_to"]["event_id"].as_str()))
-        .bind(payload.part.map(|part| part.origin.as_str()))
-        .bind(payload.part.map_or(0, |part| part.index))
+        .bind(payload.cause.map(|cause| cause.origin().as_str()))
+        .bind(part)
+        .bind(call)
         .bind(payload.is_last)
         .bind(now())
         .execute(&self.pool)
@@ -117,6 +151,22 @@ impl Store {
         .await?;
         let event = rows.first().map(|row| row.get::<String, _>(0)).map(OwnedEventId::try_from);
         Ok(Sent { event: event.transpose().map_err(invalid)?, is_finished: rows.iter().any(|row| row.get(1)) })
+    }
+
+    /// The event that a tool call has already sent, in this run or an earlier one.
+    ///
+    /// # Errors
+    /// When the store fails or holds something unreadable.
+    pub async fn sent_by(&self, call: &Call) -> Result<Option<OwnedEventId>, StoreError> {
+        let event: Option<String> = sqlx::query_scalar(
+            "SELECT event_id FROM outbox WHERE agent = ? AND origin = ? AND call = ? AND event_id IS NOT NULL",
+        )
+        .bind(self.agent())
+        .bind(call.origin.as_str())
+        .bind(self.seal.digest(&call.arguments)?)
+        .fetch_optional(&self.pool)
+        .await?;
+        event.map(OwnedEventId::try_from).transpose().map_err(invalid)
     }
 
     /// Keeps an answer before its first part is sent for good. The first decision stands.
@@ -188,7 +238,7 @@ mod tests {
         let store = store().await;
         for (txn, body) in [("t1", "one"), ("t2", "two"), ("t3", "three")] {
             let outgoing = outgoing(txn, body);
-            store.freeze(NewPayload { outgoing: &outgoing, part: None, is_last: false }).await.unwrap();
+            store.freeze(NewPayload { outgoing: &outgoing, cause: None, is_last: false }).await.unwrap();
         }
         store.settle("t1".into(), Some(event_id!("$one"))).await.unwrap();
         store.settle("t3".into(), None).await.unwrap();
@@ -202,7 +252,10 @@ mod tests {
         let mut seen = vec![store.sent(&part).await.unwrap()];
         for (txn, is_last) in [("first", false), ("edit", false), ("last", true)] {
             let outgoing = outgoing(txn, txn);
-            store.freeze(NewPayload { outgoing: &outgoing, part: Some(&part), is_last }).await.unwrap();
+            store
+                .freeze(NewPayload { outgoing: &outgoing, cause: Some(&Cause::Part(part.clone())), is_last })
+                .await
+                .unwrap();
             store.settle(txn.into(), Some(&EventId::parse(format!("${txn}")).unwrap())).await.unwrap();
             seen.push(store.sent(&part).await.unwrap());
         }

@@ -25,6 +25,7 @@ impl Store {
                 "UPDATE transcript SET text = NULL WHERE agent = ? AND sent_at < ? AND text IS NOT NULL",
                 before(keep.keep_transcript),
             ),
+            ("DELETE FROM rich WHERE agent = ? AND sent_at < ?", before(keep.keep_transcript)),
         ] {
             let done = sqlx::query(query).bind(self.agent()).bind(time).execute(&mut *transaction).await?;
             forgotten += done.rows_affected();
@@ -72,7 +73,8 @@ mod tests {
         assert_eq!(store.forget_old(&keep).await.unwrap(), 2);
         let waiting: Vec<_> = store.waiting(0, 9).await.unwrap().into_iter().map(|one| one.event).collect();
         assert_eq!(waiting, [event("$waits")]);
-        let said: Vec<_> = store.lines(room, None, 9).await.unwrap().into_iter().map(|one| one.line.text).collect();
+        let said: Vec<_> =
+            store.lines(room, None, None, 9).await.unwrap().into_iter().map(|one| one.line.text).collect();
         assert_eq!(said, ["$new"]);
     }
 }

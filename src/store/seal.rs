@@ -6,9 +6,11 @@
 use std::sync::Arc;
 
 use chacha20poly1305::{
-    AeadCore, KeyInit, XChaCha20Poly1305, XNonce,
-    aead::{Aead, OsRng, Payload},
+    AeadCore, XChaCha20Poly1305, XNonce,
+    aead::{Aead, KeyInit, OsRng, Payload},
 };
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
 
 use super::StoreError;
 
@@ -17,7 +19,12 @@ const NONCE: usize = 24;
 
 /// Seals and opens.
 #[derive(Clone)]
-pub(super) struct Seal(Arc<XChaCha20Poly1305>);
+pub(super) struct Seal(Arc<Inner>);
+
+struct Inner {
+    cipher: XChaCha20Poly1305,
+    key: [u8; 32],
+}
 
 impl std::fmt::Debug for Seal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -27,14 +34,21 @@ impl std::fmt::Debug for Seal {
 
 impl Seal {
     pub(super) fn new(key: &[u8; 32]) -> Self {
-        Self(Arc::new(XChaCha20Poly1305::new(key.into())))
+        Self(Arc::new(Inner { cipher: XChaCha20Poly1305::new(key.into()), key: *key }))
+    }
+
+    /// A short text that is the same for the same text, and tells nothing to those without the key.
+    pub(super) fn digest(&self, text: &str) -> Result<String, StoreError> {
+        let mut mac = <Hmac<Sha256> as Mac>::new_from_slice(&self.0.key).map_err(|_| StoreError::Sealed)?;
+        mac.update(text.as_bytes());
+        Ok(mac.finalize().into_bytes().iter().take(16).map(|byte| format!("{byte:02x}")).collect())
     }
 
     /// Text -> nonce and ciphertext.
     pub(super) fn seal(&self, column: &str, text: &str) -> Result<Vec<u8>, StoreError> {
         let nonce = XChaCha20Poly1305::generate_nonce(&mut OsRng);
         let payload = Payload { msg: text.as_bytes(), aad: column.as_bytes() };
-        let sealed = self.0.encrypt(&nonce, payload).map_err(|_| StoreError::Sealed)?;
+        let sealed = self.0.cipher.encrypt(&nonce, payload).map_err(|_| StoreError::Sealed)?;
         Ok([nonce.as_slice(), &sealed].concat())
     }
 
@@ -43,6 +57,7 @@ impl Seal {
         let (nonce, msg) = sealed.split_at_checked(NONCE).ok_or(StoreError::Sealed)?;
         let text = self
             .0
+            .cipher
             .decrypt(XNonce::from_slice(nonce), Payload { msg, aad: column.as_bytes() })
             .map_err(|_| StoreError::Sealed)?;
         String::from_utf8(text).map_err(|_| StoreError::Sealed)

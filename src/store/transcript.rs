@@ -120,6 +120,12 @@ impl Store {
         .bind(event.as_str())
         .execute(&mut *transaction)
         .await?;
+        sqlx::query("DELETE FROM rich WHERE agent = ? AND room = ? AND event_id = ?")
+            .bind(self.agent())
+            .bind(room.as_str())
+            .bind(event.as_str())
+            .execute(&mut *transaction)
+            .await?;
         sqlx::query("UPDATE outbox SET content = NULL WHERE agent = ? AND room = ? AND ? IN (event_id, target)")
             .bind(self.agent())
             .bind(room.as_str())
@@ -147,19 +153,55 @@ impl Store {
         .transpose()
     }
 
-    /// The newest `limit` messages of a room's main timeline, or of one of its threads (its root included), in order.
+    /// The event of the message with this handle, whether its words are still there or not.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn lines(&self, room: &RoomId, thread: Option<&EventId>, limit: u32) -> Result<Vec<Line>, StoreError> {
+    pub async fn event_of(&self, room: &RoomId, handle: i64) -> Result<Option<OwnedEventId>, StoreError> {
+        let event: Option<String> =
+            sqlx::query_scalar("SELECT event_id FROM transcript WHERE agent = ? AND room = ? AND handle = ?")
+                .bind(self.agent())
+                .bind(room.as_str())
+                .bind(handle)
+                .fetch_optional(&self.pool)
+                .await?;
+        event.map(OwnedEventId::try_from).transpose().map_err(invalid)
+    }
+
+    /// The newest handle of a room; 0 in one where nothing was said.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn newest_handle(&self, room: &RoomId) -> Result<i64, StoreError> {
+        Ok(sqlx::query_scalar("SELECT COALESCE(MAX(handle), 0) FROM transcript WHERE agent = ? AND room = ?")
+            .bind(self.agent())
+            .bind(room.as_str())
+            .fetch_one(&self.pool)
+            .await?)
+    }
+
+    /// The newest `limit` messages of a room's main timeline, or of one of its threads (its root included), in order. Of
+    /// others' messages only those up to a handle, where one is given; the agent's own stand there in any case.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn lines(
+        &self,
+        room: &RoomId,
+        thread: Option<&EventId>,
+        up_to: Option<i64>,
+        limit: u32,
+    ) -> Result<Vec<Line>, StoreError> {
         let rows = sqlx::query(
             "SELECT handle, event_id, thread, sender, name, text, reply_to, sent_at FROM transcript
              WHERE agent = ?1 AND room = ?2 AND (thread IS ?3 OR event_id = ?3) AND text IS NOT NULL
-             ORDER BY handle DESC LIMIT ?4",
+               AND (?4 IS NULL OR handle <= ?4 OR sender = ?1)
+             ORDER BY handle DESC LIMIT ?5",
         )
         .bind(self.agent())
         .bind(room.as_str())
         .bind(thread.map(EventId::as_str))
+        .bind(up_to)
         .bind(limit)
         .fetch_all(&self.pool)
         .await?;
@@ -233,9 +275,9 @@ mod tests {
             store.write_line(room, &line(id, thread, "@alice:example.org")).await.unwrap();
         }
         let ids = |lines: Vec<Line>| lines.iter().map(|one| one.line.event_id.to_string()).collect::<Vec<_>>();
-        assert_eq!(ids(store.lines(room, Some(event_id!("$root")), 9).await.unwrap()), ["$root", "$a", "$c"]);
-        assert_eq!(ids(store.lines(room, None, 9).await.unwrap()), ["$root", "$b"]);
-        assert_eq!(ids(store.lines(room, None, 1).await.unwrap()), ["$b"]);
+        assert_eq!(ids(store.lines(room, Some(event_id!("$root")), None, 9).await.unwrap()), ["$root", "$a", "$c"]);
+        assert_eq!(ids(store.lines(room, None, None, 9).await.unwrap()), ["$root", "$b"]);
+        assert_eq!(ids(store.lines(room, None, None, 1).await.unwrap()), ["$b"]);
     }
 
     #[tokio::test]

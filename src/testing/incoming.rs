@@ -74,6 +74,12 @@ impl Incoming {
         self
     }
 
+    /// It has this key in its content.
+    pub fn with(mut self, key: &str, value: Value) -> Self {
+        self.content[key] = value;
+        self
+    }
+
     /// It came unencrypted.
     pub fn clear(mut self) -> Self {
         self.protection = Protection::Clear;

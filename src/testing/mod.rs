@@ -20,7 +20,7 @@ use matrix_link::{AccessList, Batch, Event, Sink};
 use ruma::{OwnedEventId, owned_user_id};
 use serde_json::Value;
 use tokio::{
-    sync::Semaphore,
+    sync::{Notify, Semaphore},
     task::{JoinSet, yield_now},
     time::{Instant, advance},
 };
@@ -31,12 +31,13 @@ pub(crate) use shown::shown;
 
 use crate::{
     clock::Clock,
-    config::Config,
+    config::{Config, Switch},
     conversation::{Hub, NamedModel, Settings, Shared},
     inbox::Inbox,
     model::{Chain, Model, Retry, Scripted},
     observe::{Health, Watched},
     outbox::Outbox,
+    rich::Desk,
     store::Store,
     tools::{Now, Toolbox},
     turn::Typing,
@@ -89,14 +90,27 @@ pub(crate) struct Setup {
     pub models: Vec<(&'static str, Scripted)>,
     pub server: Arc<Server>,
     pub store: Store,
+    /// How long after the beginning it begins: for a house that takes up another's store.
+    pub after: Duration,
+}
+
+impl Setup {
+    /// All tools are on offer.
+    pub fn offer_tools(&mut self) {
+        self.config.rich.tools = Switch::On;
+        self.config.later.tool = Switch::On;
+    }
 }
 
 /// Follows the paused clock, so that ages and waits agree.
-struct TestClock(Instant);
+struct TestClock {
+    began: Instant,
+    after: Duration,
+}
 
 impl Clock for TestClock {
     fn now(&self) -> Timestamp {
-        BEGINNING.parse::<Timestamp>().unwrap() + self.0.elapsed()
+        BEGINNING.parse::<Timestamp>().unwrap() + self.after + self.began.elapsed()
     }
 }
 
@@ -125,24 +139,33 @@ impl House {
         Self::with(script, |_| {}).await
     }
 
+    /// With all tools on offer.
+    pub async fn with_tools(script: Value) -> Self {
+        Self::with(script, Setup::offer_tools).await
+    }
+
     /// With something changed.
     pub async fn with(script: Value, change: impl FnOnce(&mut Setup)) -> Self {
         let mut config = Config::load(None, std::iter::empty()).unwrap();
         config.access.allow = AccessList::parse(["*:example.org"]).unwrap();
         config.access.bots = AccessList::parse([ROBOT]).unwrap();
+        // What most tests are not about, and would only be shown.
+        config.rich.tools = Switch::Off;
+        config.later.tool = Switch::Off;
         let mut setup = Setup {
             config,
             models: vec![("scripted", scripted(&script))],
             server: Arc::new(Server::new()),
             store: at_once(Store::in_memory(&owned_user_id!("@waybread:example.org"))).await.unwrap(),
+            after: Duration::ZERO,
         };
         change(&mut setup);
         Self::begin(setup).await
     }
 
     async fn begin(setup: Setup) -> Self {
-        let Setup { config, models, server, store } = setup;
-        let clock = Arc::new(TestClock(Instant::now()));
+        let Setup { config, models, server, store, after } = setup;
+        let clock = Arc::new(TestClock { began: Instant::now(), after });
         let outbox = Outbox::new(server.clone(), store.clone(), &config.outbox, &config.draft);
         let inbox = Inbox::new(store.clone(), config.inbox.max_queued);
         let retry = Retry {
@@ -158,9 +181,12 @@ impl House {
         };
         let now = Now::new(clock.clone(), config.agent.time_zone.clone());
         let places = Semaphore::new(config.turn.max_concurrent);
-        let Config { access, agent, model, turn, draft, outbox: sending, inbox: receiving, .. } = config;
+        let rich = Desk::new(outbox.clone(), store.clone(), server.clone(), config.rich, config.outbox.max_event_bytes);
+        let Config { access, agent, model, turn, draft, outbox: sending, inbox: receiving, later, .. } = config;
         let shared = Shared {
-            settings: Settings { access, agent, model, turn, draft, outbox: sending, inbox: receiving },
+            rich,
+            set_later: Notify::new(),
+            settings: Settings { access, agent, model, turn, draft, outbox: sending, inbox: receiving, later },
             typing: Typing::new(server.clone()),
             rooms: server.clone(),
             outbox: outbox.clone(),
@@ -171,6 +197,9 @@ impl House {
             places,
         };
         let mut hub = Hub::new(Arc::new(shared));
+        // What the first round of sync brings was said to nobody; tests bring theirs behind it.
+        let position = at_once(store.position()).await.unwrap().unwrap_or_default();
+        at_once(inbox.commit(&Batch { position, ..Batch::default() })).await.unwrap();
         let mut tasks = JoinSet::new();
         tasks.spawn({
             let inbox = inbox.clone();

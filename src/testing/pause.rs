@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     model::ToolSpec,
-    tools::{Origin, Output, Tool},
+    tools::{Origin, Output, Run, Tool},
 };
 
 /// Waits for `seconds`.
@@ -25,9 +25,9 @@ impl Tool for Pause {
         }
     }
 
-    async fn run(&self, arguments: Value, _origin: &Origin) -> Output {
+    async fn run(&self, arguments: Value, _origin: &Origin) -> Run {
         let seconds = arguments["seconds"].as_u64().unwrap_or_default();
         tokio::time::sleep(Duration::from_secs(seconds)).await;
-        Output::new(format!("Waited for {seconds} s."))
+        Output::new(format!("Waited for {seconds} s.")).into()
     }
 }

@@ -12,7 +12,7 @@ use ruma::{EventId, OwnedEventId, OwnedRoomId, OwnedTransactionId, RoomId, UserI
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{BOT, PLAIN};
+use super::{BOT, GROUP, PLAIN, STRANGER};
 
 /// Who is not shown to type anew after this time has stopped.
 const TYPING_TIMEOUT: Duration = Duration::from_secs(30);
@@ -145,7 +145,9 @@ impl Server {
 
     fn messages(&self, room: &str) -> Vec<(OwnedEventId, Value)> {
         let mut messages: Vec<(OwnedEventId, Value)> = Vec::new();
-        for sent in self.sent().into_iter().filter(|sent| sent.room == room) {
+        // Reactions have no body.
+        let is_message = |sent: &Sent| sent.room == room && sent.content.get("body").is_some();
+        for sent in self.sent().into_iter().filter(is_message) {
             let relation = &sent.content["m.relates_to"];
             if relation["rel_type"] == "m.replace" {
                 let message = messages.iter_mut().find(|(id, _)| relation["event_id"] == id.as_str());
@@ -224,6 +226,14 @@ impl Rooms for Server {
 
     async fn display_name(&self, _: &RoomId, user: &UserId) -> String {
         if user == BOT { "Waybread".to_owned() } else { user.localpart().to_owned() }
+    }
+
+    async fn name(&self, room: &RoomId) -> Option<String> {
+        (room == GROUP).then(|| "The group".to_owned())
+    }
+
+    async fn may_speak(&self, room: &RoomId, user: &UserId) -> bool {
+        room == GROUP && user != STRANGER
     }
 
     async fn event(&self, room: &RoomId, id: &EventId) -> Result<Event, FetchError> {

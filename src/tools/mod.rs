@@ -6,9 +6,10 @@
 mod now;
 mod origin;
 
-use std::sync::Arc;
+use std::{fmt, future::ready, sync::Arc};
 
 use async_trait::async_trait;
+use futures_util::{FutureExt, future::BoxFuture};
 use serde_json::Value;
 
 pub use now::Now;
@@ -37,8 +38,23 @@ pub trait Tool: Send + Sync {
         check_schema(&self.spec().parameters, arguments)
     }
 
-    /// Does it, with arguments that [`Tool::check`] has accepted, in a turn of this origin.
-    async fn run(&self, arguments: Value, origin: &Origin) -> Output;
+    /// Does it, with arguments that [`Tool::check`] has accepted, in a turn of this origin. The calls of a step are begun in
+    /// their order, each when the one before has returned.
+    async fn run(&self, arguments: Value, origin: &Origin) -> Run;
+}
+
+/// How far a call has come when its tool returns.
+pub enum Run {
+    /// It is done.
+    Done(Output),
+    /// It has begun, and what comes behind it need not wait for its end.
+    Begun(BoxFuture<'static, Output>),
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        Self::Done(output)
+    }
 }
 
 /// What a call led to.
@@ -48,13 +64,29 @@ pub struct Output {
     pub text: String,
     /// What of it tells whether the call led to anything new: clocks and counters left out.
     pub essence: String,
+    /// Whether the tool did anything.
+    pub outcome: Outcome,
+}
+
+/// Whether a tool did anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It did.
+    Ran,
+    /// It would not, and said why.
+    Refused,
 }
 
 impl Output {
     /// A result all of which matters.
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
-        Self { essence: text.clone(), text }
+        Self { essence: text.clone(), text, outcome: Outcome::Ran }
+    }
+
+    /// A refusal: what is wrong, written for the model.
+    pub fn refusal(reason: impl fmt::Display) -> Self {
+        Self { outcome: Outcome::Refused, ..Self::new(format!("Error: {reason}")) }
     }
 }
 
@@ -75,21 +107,26 @@ impl Toolbox {
         self.tools.iter().map(|tool| tool.spec()).collect()
     }
 
-    /// Checks a call and runs it in a turn of this origin. Whatever happens is an [`Output`] for the model.
-    pub async fn call(&self, call: &ToolCall, origin: &Origin) -> Output {
+    /// The same tools, and behind them others that are of one conversation alone.
+    #[must_use]
+    pub fn with(&self, more: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        Self { tools: self.tools.iter().cloned().chain(more).collect() }
+    }
+
+    /// Checks a call and begins it in a turn of this origin. Whatever happens is an [`Output`] for the model.
+    pub async fn begin(&self, call: &ToolCall, origin: &Origin) -> BoxFuture<'static, Output> {
         match self.checked(call) {
             Err(refusal) => {
-                // A name that no tool has, and the refusal, may quote anything that the model has read.
+                // A name that no tool has may quote anything that the model has read.
                 let tool = self.find(&call.name).map(|tool| tool.spec().name);
-                tracing::info!(tool, "tool call refused");
-                metrics::tool_refused(tool.as_deref());
-                Output::new(format!("Error: {refusal}"))
+                noted(tool, ready(Output::refusal(refusal)).boxed())
             }
             Ok((tool, arguments)) => {
-                tracing::info!(tool = call.name, "tool call");
-                let output = tool.run(arguments, origin).await;
-                metrics::tool_ran(&call.name);
-                cut(output)
+                let output = match tool.run(arguments, origin).await {
+                    Run::Done(output) => ready(output).boxed(),
+                    Run::Begun(output) => output,
+                };
+                noted(Some(call.name.clone()), output)
             }
         }
     }
@@ -125,6 +162,26 @@ pub fn check_schema(schema: &Value, arguments: &Value) -> Result<(), String> {
     })
 }
 
+/// The same output, cut, and noted when it is there.
+fn noted(tool: Option<String>, output: BoxFuture<'static, Output>) -> BoxFuture<'static, Output> {
+    output
+        .map(move |output| {
+            match (output.outcome, &tool) {
+                (Outcome::Ran, Some(tool)) => {
+                    tracing::info!(tool, "tool call");
+                    metrics::tool_ran(tool);
+                }
+                // The refusal may quote anything that the model has read.
+                (Outcome::Refused, _) | (Outcome::Ran, None) => {
+                    tracing::info!(tool, "tool call refused");
+                    metrics::tool_refused(tool.as_deref());
+                }
+            }
+            cut(output)
+        })
+        .boxed()
+}
+
 fn cut(mut output: Output) -> Output {
     if output.text.len() > MAX_RESULT {
         output.text.truncate(output.text.floor_char_boundary(MAX_RESULT));
@@ -153,15 +210,15 @@ mod tests {
             }
         }
 
-        async fn run(&self, arguments: Value, _origin: &Origin) -> Output {
-            Output::new(arguments["text"].as_str().unwrap_or_default())
+        async fn run(&self, arguments: Value, _origin: &Origin) -> Run {
+            Output::new(arguments["text"].as_str().unwrap_or_default()).into()
         }
     }
 
     async fn called(name: &str, arguments: &str) -> String {
         let call = ToolCall { id: "1".into(), name: name.into(), arguments: arguments.into() };
         let origin = Origin::Unattended { why: "a test".into() };
-        Toolbox::new(vec![Arc::new(Echo)]).call(&call, &origin).await.text
+        Toolbox::new(vec![Arc::new(Echo)]).begin(&call, &origin).await.await.text
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use jiff::{Timestamp, fmt::strtime, tz::TimeZone};
 use serde_json::{Map, Value, json};
 
-use super::{Origin, Output, Tool};
+use super::{Origin, Output, Run, Tool};
 use crate::{
     clock::Clock,
     model::{Example, ToolSpec},
@@ -61,14 +61,15 @@ impl Tool for Now {
         }
     }
 
-    async fn run(&self, arguments: Value, _origin: &Origin) -> Output {
-        match self.zone(arguments["zone"].as_str()) {
-            Err(refusal) => Output::new(format!("Error: {refusal}")),
+    async fn run(&self, arguments: Value, _origin: &Origin) -> Run {
+        let output = match self.zone(arguments["zone"].as_str()) {
+            Err(refusal) => Output::refusal(refusal),
             Ok(zone) => {
                 let essence = format!("the time in {}", name(&zone));
-                Output { text: tell(self.clock.now(), &zone), essence }
+                Output { essence, ..Output::new(tell(self.clock.now(), &zone)) }
             }
-        }
+        };
+        output.into()
     }
 }
 
@@ -97,7 +98,7 @@ fn find_zone(name: &str) -> Option<TimeZone> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::panic)]
 
     use super::*;
 
@@ -112,7 +113,11 @@ mod tests {
     async fn told(zone: Value) -> String {
         let clock = Arc::new(At("2026-03-29T00:30:00Z".parse().unwrap()));
         let origin = Origin::Unattended { why: "a test".into() };
-        Now::new(clock, TimeZone::get("Europe/Paris").unwrap()).run(json!({ "zone": zone }), &origin).await.text
+        let now = Now::new(clock, TimeZone::get("Europe/Paris").unwrap());
+        match now.run(json!({ "zone": zone }), &origin).await {
+            Run::Done(output) => output.text,
+            Run::Begun(_) => panic!("the time is told at once"),
+        }
     }
 
     #[tokio::test]

@@ -5,12 +5,14 @@
 
 use std::time::Duration;
 
+use mxblocks::{MAX_LABEL, RICH_VERSION};
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
-    outbox::{Answer, Liveness, Outbox, Place, Post, PostError, Text, TextKind, sent_size},
-    render::{first_sentence_ends, split},
+    outbox::{Answer, Carried, Liveness, Outbox, Place, Post, PostError, Rich, Text, TextKind, sent_size},
+    render::{Ask, Choice, Piece, Shown, first_sentence_ends, pieces, split, without_asks},
 };
 
 /// A model that writes this and nothing else wants to say nothing.
@@ -102,7 +104,10 @@ impl Draft {
         if text.is_empty() {
             return;
         }
-        let part = self.parts(&text).into_iter().next().unwrap_or_default();
+        let part = self.parts(&without_asks(&text)).into_iter().next().unwrap_or_default();
+        if part.is_empty() {
+            return;
+        }
         // A draft that has outgrown its event stands as it is until the rest follows at the end.
         if part == self.shown {
             return;
@@ -147,12 +152,8 @@ impl Draft {
             (false, Some(mark)) => format!("{}\n\n*{mark}*", closed(&said)),
         };
         // A mark alone is a service's word.
-        let parts = if said.is_empty() && !self.post.is_begun() {
-            vec![Text::notice(text)]
-        } else {
-            let parts = self.parts(&text).into_iter();
-            parts.map(|part| self.event_text(part, Liveness::Finished)).collect()
-        };
+        let parts =
+            if said.is_empty() && !self.post.is_begun() { vec![Text::notice(text)] } else { self.messages(&text) };
         let answer = Answer {
             origin: self.settings.origin.clone(),
             room: self.settings.room.clone(),
@@ -170,6 +171,24 @@ impl Draft {
         drop(self.post);
     }
 
+    /// The messages that the answer becomes: a question with choices is one of its own, and what is too long is split. The
+    /// first one alone names the person.
+    fn messages(&self, text: &str) -> Vec<Text> {
+        let mut messages = Vec::new();
+        for Piece { text, ask } in pieces(text) {
+            let mut parts: Vec<_> =
+                self.parts(&text).into_iter().map(|part| self.event_text(part, Liveness::Finished)).collect();
+            if let (Some(last), Some(ask)) = (parts.last_mut(), ask) {
+                last.rich = Some(buttons(&ask));
+            }
+            messages.extend(parts);
+        }
+        for further in messages.iter_mut().skip(1) {
+            further.mentions.clear();
+        }
+        messages
+    }
+
     fn parts(&self, text: &str) -> Vec<String> {
         let fits = |part: &str| {
             sent_size(&self.event_text(part.to_owned(), Liveness::Live).content()) <= self.settings.max_event_bytes
@@ -178,7 +197,26 @@ impl Draft {
     }
 
     fn event_text(&self, markdown: String, liveness: Liveness) -> Text {
-        Text { markdown, mentions: self.settings.mentions.clone(), kind: TextKind::Answer, liveness }
+        Text { markdown, mentions: self.settings.mentions.clone(), kind: TextKind::Answer, liveness, rich: None }
+    }
+}
+
+/// The blocks of a question with choices.
+fn buttons(ask: &Ask) -> Rich {
+    let button = |choice: &Choice| {
+        let label = if choice.label.is_empty() { &choice.key } else { &choice.label };
+        let label = label.chars().take(MAX_LABEL).collect::<String>();
+        json!({"label": label, "action": {"type": "react", "key": choice.key}})
+    };
+    let buttons: Vec<_> = ask.choices.iter().map(button).collect();
+    Rich {
+        payload: json!({"v": RICH_VERSION, "blocks": [{"type": "buttons", "buttons": buttons}]}),
+        html: None,
+        carried: match ask.shown {
+            Shown::Buttons => Carried::InEvent,
+            Shown::Reactions => Carried::Unseen,
+        },
+        seeds: ask.choices.iter().map(|choice| choice.key.clone()).collect(),
     }
 }
 

@@ -80,7 +80,7 @@ mod tests {
     }
 
     fn output(text: &str) -> Output {
-        Output { text: text.into(), essence: "the time in UTC".into() }
+        Output { essence: "the time in UTC".into(), ..Output::new(text) }
     }
 
     #[test]

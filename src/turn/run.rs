@@ -1,8 +1,8 @@
 //! The loop of a turn.
 
-use std::sync::Arc;
+use std::{future::ready, sync::Arc};
 
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt, future::join_all};
 use tokio::{
     sync::{SemaphorePermit, mpsc},
     time::{Instant, sleep_until},
@@ -20,7 +20,7 @@ use crate::{
     model::{Delta, Finish, Message, Model, Request, ToolCall},
     observe::metrics::{self, RunningTurn},
     outbox::{Outbox, Post},
-    tools::Toolbox,
+    tools::{Output, Toolbox},
 };
 
 /// Tool calls of one step that are run; a model that writes more is told so.
@@ -143,6 +143,8 @@ impl Turn {
                 Step::Ended(end) => return ended(end),
                 Step::Replaced => {
                     draft.restart_step();
+                    // The question is another one: what was tried for the old one says nothing.
+                    breaker = LoopBreaker::new(self.limits.loop_hints);
                     continue;
                 }
             };
@@ -157,15 +159,11 @@ impl Turn {
                 return Ok((End::Answered, (finish == Finish::Length).then_some(ANSWER_CUT)));
             }
             record.push(Message::Assistant { text: said, calls: calls.clone() });
-            for (index, call) in calls.iter().enumerate() {
-                let output = if index < MAX_CALLS {
-                    match self.call(call, steering, deadline).await {
-                        Ok(output) => output,
-                        Err(end) => return ended(end),
-                    }
-                } else {
-                    crate::tools::Output::new(format!("Error: at most {MAX_CALLS} calls in one step"))
-                };
+            let outputs = match self.call(&calls, steering, deadline).await {
+                Ok(outputs) => outputs,
+                Err(end) => return ended(end),
+            };
+            for (call, output) in calls.iter().zip(outputs) {
                 let mut text = output.text.clone();
                 match breaker.call(call, &output) {
                     Verdict::New => {}
@@ -223,15 +221,21 @@ impl Turn {
         }
     }
 
-    /// Runs a tool. An edit of the prompt is seen at the next step: the call was made in good faith.
-    async fn call(
-        &self,
-        call: &ToolCall,
-        steering: &mut Steering,
-        deadline: Instant,
-    ) -> Result<crate::tools::Output, End> {
+    /// Runs the calls of a step: begun in their order, and then all awaited. An edit of the prompt is seen at the next
+    /// step: the calls were made in good faith.
+    async fn call(&self, calls: &[ToolCall], steering: &mut Steering, deadline: Instant) -> Result<Vec<Output>, End> {
         let origin = steering.origin().clone();
-        let running = self.tools.call(call, &origin);
+        let running = async {
+            let mut begun = Vec::new();
+            for (index, call) in calls.iter().enumerate() {
+                begun.push(if index < MAX_CALLS {
+                    self.tools.begin(call, &origin).await
+                } else {
+                    ready(Output::refusal(format!("at most {MAX_CALLS} calls in one step"))).boxed()
+                });
+            }
+            join_all(begun).await
+        };
         tokio::pin!(running);
         loop {
             tokio::select! {
@@ -240,7 +244,7 @@ impl Turn {
                     return Err(End::Stopped);
                 },
                 () = sleep_until(deadline) => return Err(End::Limit(Limit::Time)),
-                output = &mut running => return Ok(output),
+                outputs = &mut running => return Ok(outputs),
             }
         }
     }

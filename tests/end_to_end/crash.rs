@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use rand::RngExt;
 use ruma::OwnedRoomId;
+use serde_json::json;
 
-use crate::support::{AgentSetup, Homeserver, ModelServer, Person, Proxy, Trouble, Which, fail, say};
+use crate::support::{AgentSetup, Homeserver, ModelServer, Person, Proxy, Trouble, Which, calls, fail, say};
 use waybread::model::scripted::{Fail, StreamFault};
 
 struct Scene {
@@ -133,6 +134,29 @@ async fn killed_when_the_answer_stands_there() {
     scene.alice.answer(&scene.room, scene.setup.user(), 1).await;
     agent.kill();
     scene.is_answered_once("Yes.").await;
+}
+
+/// A tool that posts, killed while it does: the turn that is begun anew calls it again.
+async fn killed_while_a_tool_posts(trouble: Trouble) {
+    let payload = json!({"v": 1, "blocks": [{"type": "code", "code": "yes"}]});
+    let posts = || calls("rich_send", json!({"payload": payload, "fallback": "Yes."}));
+    let (scene, agent) = Scene::new(ModelServer::start([posts(), posts(), say("[no reply]", 0)]).await).await;
+    scene.proxy.trouble(Which::Send, 0, 1, trouble);
+    scene.alice.say(&scene.room, "Well?").await;
+    scene.proxy.happened(1).await;
+    agent.kill();
+    scene.is_answered_once("Yes.").await;
+    assert!(scene.model.shown()[2].contains("It stands there already"), "{}", scene.model.shown()[2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_while_a_tool_runs() {
+    killed_while_a_tool_posts(Trouble::Swallow).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_while_a_tool_runs_that_has_posted() {
+    killed_while_a_tool_posts(Trouble::HoldAnswer).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -48,6 +48,9 @@ pub struct Options {
     /// Answer from this file instead of a language model.
     #[arg(long, value_name = "FILE", env = "WAYBREAD_MODEL_SCRIPT")]
     script: Option<PathBuf>,
+    /// Print the agent's messages as the events that they are, too.
+    #[arg(long)]
+    raw: bool,
     /// Forget the earlier demo: new homeserver, new accounts, new room.
     #[arg(long)]
     fresh: bool,
@@ -71,6 +74,9 @@ pub fn run(options: Options) -> Result<ExitCode> {
     say(invitation(&folder, homeserver.url(), &model)?);
     let mut chat = Command::new(&programs.phone);
     chat.args(chat_arguments(&folder, homeserver.url(), &options.say));
+    if options.raw {
+        chat.arg("--raw");
+    }
     process::run_in_foreground("the chat", &mut chat, &mut agent)?;
     Ok(ExitCode::SUCCESS)
 }

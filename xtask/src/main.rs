@@ -41,6 +41,9 @@ enum Task {
     Demo(demo::Options),
     /// Format, clippy, and every test, end to end against a real homeserver.
     Test {
+        /// Kill the agent at fifty random points instead of three.
+        #[arg(long)]
+        long: bool,
         /// Handed to `cargo test`.
         #[arg(last = true)]
         arguments: Vec<OsString>,
@@ -61,7 +64,10 @@ enum Task {
 fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Demo(options) => interrupt::listen().and_then(|()| demo::run(options)),
-        Task::Test { arguments } => interrupt::listen().and_then(|()| test::run(&arguments)),
+        Task::Test { long, arguments } => {
+            let length = if long { test::Length::Long } else { test::Length::Usual };
+            interrupt::listen().and_then(|()| test::run(length, &arguments))
+        }
         Task::Bench => interrupt::listen().and_then(|()| bench::run()),
         Task::Guard { program, arguments } => guard::run(&program, &arguments, std::io::stdin()),
     };

@@ -20,8 +20,27 @@ use crate::{
     toolchain,
 };
 
+/// How long the tests may take.
+#[derive(Debug, Clone, Copy)]
+pub enum Length {
+    /// A few minutes.
+    Usual,
+    /// Some minutes longer: what is tried at random is tried often.
+    Long,
+}
+
+impl Length {
+    /// How often the agent is killed at a random point.
+    fn crashes(self) -> u32 {
+        match self {
+            Self::Usual => 3,
+            Self::Long => 50,
+        }
+    }
+}
+
 /// Runs every step, and stops at the first that fails. `arguments` are for `cargo test`.
-pub fn run(arguments: &[OsString]) -> Result<ExitCode> {
+pub fn run(length: Length, arguments: &[OsString]) -> Result<ExitCode> {
     let python = Python::find()?;
     toolchain::check_compilers()?;
     let cache = Cache::open()?;
@@ -39,7 +58,7 @@ pub fn run(arguments: &[OsString]) -> Result<ExitCode> {
     let testbed = Testbed::start(&synapse)?;
     let mut tests = cargo::command(&cache, ["test", "--workspace"]);
     tests.args(arguments);
-    tests.envs(testbed.environment());
+    tests.envs(testbed.environment()).env("WAYBREAD_TEST_CRASHES", length.crashes().to_string());
     step("cargo test", &tests)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -10,6 +10,7 @@ pub(super) fn answer(shared: &Shared) -> String {
          - `stop`, `!stop` or a 🛑 on my answer ends what I am doing\n\
          - edit your question while I answer, and I start over\n\
          - `!model` shows which model answers here; `!model NAME` chooses another\n\
+         - `!later` lists what I have set myself for later\n\
          - `!help` shows this{tools}"
     )
 }

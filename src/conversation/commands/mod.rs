@@ -3,6 +3,7 @@
 //! `!stop` is no command of this kind: it goes to the conversation's task, which may be busy.
 
 mod help;
+mod later;
 mod model;
 
 use super::{Key, Shared};
@@ -16,6 +17,8 @@ pub(super) enum Command<'a> {
     Stop,
     /// `!model`, `!model NAME`.
     Model(Option<&'a str>),
+    /// `!later`, `!later delete NUMBER`.
+    Later(Option<&'a str>),
     /// Something else with `!` before it.
     Unknown(&'a str),
 }
@@ -31,10 +34,15 @@ impl<'a> Command<'a> {
         Some(match name.to_ascii_lowercase().as_str() {
             "help" => Self::Help,
             "stop" => Self::Stop,
-            "model" => Self::Model(Some(rest.trim()).filter(|rest| !rest.is_empty())),
+            "model" => Self::Model(some(rest)),
+            "later" => Self::Later(some(rest)),
             _ => Self::Unknown(name),
         })
     }
+}
+
+fn some(rest: &str) -> Option<&str> {
+    Some(rest.trim()).filter(|rest| !rest.is_empty())
 }
 
 /// Carries out a command and says how it went; None for what is not done here.
@@ -43,6 +51,7 @@ pub(super) async fn answer(command: Command<'_>, shared: &Shared, key: &Key) -> 
         Command::Stop => None,
         Command::Help => Some(help::answer(shared)),
         Command::Model(name) => Some(model::answer(name, shared, key).await),
+        Command::Later(words) => Some(later::answer(words, shared, key).await),
         Command::Unknown(name) => Some(format!("I don't know `!{name}`. `!help` says what I know.")),
     }
 }
@@ -61,6 +70,8 @@ mod tests {
             ("!stop", Some(Command::Stop)),
             ("!model", Some(Command::Model(None))),
             ("!model  small one ", Some(Command::Model(Some("small one")))),
+            ("!later", Some(Command::Later(None))),
+            ("!later delete 3", Some(Command::Later(Some("delete 3")))),
             ("!frobnicate now", Some(Command::Unknown("frobnicate"))),
             ("!", None),
             ("!!", None),

@@ -96,9 +96,9 @@ async fn a_message_of_an_hour_ago_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_command_from_before_the_start_is_never_carried_out() {
+async fn a_command_that_comes_late_is_not_carried_out() {
     for command in ["!help", "!model other", "!stop"] {
-        assert_eq!(requests(Incoming::message(ALICE, DIRECT, command).age(Duration::from_secs(60))).await, 0);
+        assert_eq!(requests(Incoming::message(ALICE, DIRECT, command).age(Duration::from_secs(180))).await, 0);
     }
 }
 

@@ -82,7 +82,7 @@ fn every_script_can_be_played() {
 }
 
 async fn run(vector: &Vector, name: &str) {
-    let house = House::new(vector.script.clone()).await;
+    let house = House::with_tools(vector.script.clone()).await;
     let mut ids: HashMap<&str, OwnedEventId> = HashMap::new();
     for happening in &vector.events {
         match happening.after_ms {

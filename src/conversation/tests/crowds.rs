@@ -33,7 +33,7 @@ async fn a_full_conversation_refuses_with_a_word_and_answers_the_others() {
     }
     assert_eq!(
         house.room(GROUP),
-        ["notice: ⚠ Too many are waiting: I have left your last message out. Please send it again later."]
+        ["notice: ⚠ Too many are waiting: I leave out what comes now. Please send it again when I have answered."]
     );
     house.quiet().await;
     assert_eq!(house.room(GROUP)[1..], ["For alice.", "For bob.", "For bob."]);

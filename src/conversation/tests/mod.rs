@@ -7,3 +7,4 @@ mod commands;
 mod conformance;
 mod contexts;
 mod crowds;
+mod later;

@@ -17,7 +17,7 @@ async fn a_question_is_answered_and_both_are_shown_at_the_next_one() {
 async fn question_and_answer_stand_in_the_transcript() {
     let house = House::new(json!({"steps": [{"say": "It is **4**."}]})).await;
     let question = house.ask(ALICE, DIRECT, "What is 2+2?").await;
-    let lines = at_once(house.store.lines(DIRECT.try_into().unwrap(), None, 10)).await.unwrap();
+    let lines = at_once(house.store.lines(DIRECT.try_into().unwrap(), None, None, 10)).await.unwrap();
     let lines: Vec<_> =
         lines.iter().map(|one| (one.handle, &*one.line.name, one.line.event_id.as_str(), &*one.line.text)).collect();
     let expected = [(1, "alice", question.as_str(), "What is 2+2?"), (2, "Waybread", "$sent1", "It is **4**.")];

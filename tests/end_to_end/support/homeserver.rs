@@ -101,6 +101,22 @@ impl Homeserver {
         answer["event_id"].as_str().unwrap_or_else(|| panic!("{answer}")).try_into().unwrap()
     }
 
+    /// Waits until the key backup of an account has so many keys.
+    pub async fn until_backed_up(&self, account: &Account, keys: u64) {
+        let url = format!("{}/_matrix/client/v3/room_keys/version", self.url);
+        let waited = tokio::time::timeout(std::time::Duration::from_secs(60), async {
+            loop {
+                let answer = self.http.get(&url).bearer_auth(&account.token).send().await.unwrap();
+                let backup: Value = answer.json().await.unwrap();
+                if backup["count"].as_u64().is_some_and(|count| count >= keys) {
+                    return;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            }
+        });
+        waited.await.expect("keys were not backed up");
+    }
+
     /// Ends all sessions of an account.
     pub async fn log_out_everywhere(&self, account: &Account) {
         let url = format!("{}/_matrix/client/v3/logout/all", self.url);

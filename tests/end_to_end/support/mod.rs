@@ -4,6 +4,7 @@
 
 mod agent;
 mod checked;
+mod health;
 mod homeserver;
 mod model;
 mod person;
@@ -11,6 +12,7 @@ mod proxy;
 
 pub use agent::{Agent, AgentSetup};
 pub use checked::Checked;
+pub use health::Health;
 pub use homeserver::{Account, Homeserver};
 pub use model::{ModelServer, calls, fail, say};
 pub use person::{Person, Seen};

@@ -1,6 +1,7 @@
 //! A person with a real client: matrix-sdk, an encryption identity of their own.
 
 use std::{
+    collections::BTreeSet,
     fs,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
@@ -9,7 +10,7 @@ use std::{
 use async_trait::async_trait;
 use matrix_link::{
     AccessList, Account as LinkAccount, Batch, Comparison, Credentials, Event, EventKind, Link, Message, NewRoom,
-    Outgoing, Payload, Sender, Sink, SinkError, SyncLimits, Trust, Verifier, VerifyError,
+    Outgoing, Payload, Rooms, Sender, Sink, SinkError, SyncLimits, Trust, Undecrypted, Verifier, VerifyError,
 };
 use ruma::{EventId, OwnedEventId, OwnedRoomId, OwnedUserId, RoomId, TransactionId, UserId};
 use secrecy::SecretString;
@@ -68,6 +69,18 @@ impl Sink for Keep {
         self.events.send_modify(|seen| seen.extend(batch.events.iter().cloned()));
         Ok(())
     }
+
+    async fn kept(&self, _: &RoomId, _: &[OwnedEventId]) -> Result<Option<BTreeSet<OwnedEventId>>, SinkError> {
+        Ok(None)
+    }
+
+    async fn undecrypted(&self, _: Option<&str>, _: u32) -> Result<Vec<Undecrypted>, SinkError> {
+        Ok(Vec::new())
+    }
+
+    async fn decrypted(&self, _: &Event) -> Result<(), SinkError> {
+        Ok(())
+    }
 }
 
 /// Compares emoji, and finds them the same.
@@ -91,22 +104,21 @@ impl Person {
 
     pub async fn at(homeserver: &Homeserver, account: &Account) -> Self {
         let state = tempfile::tempdir().unwrap();
-        let link = Link::open(
-            LinkAccount {
-                homeserver: homeserver.url.clone(),
-                user: account.user.clone(),
-                credentials: Some(Credentials::Password(SecretString::from(account.password.clone()))),
-                device_name: "test".to_owned(),
-                state_dir: state.path().to_owned(),
-                trust: Trust::CrossSigned,
-                access: AccessList::parse(["*:localhost"]).unwrap(),
-                limits: SyncLimits::default(),
-            },
-            None,
-        )
-        .await
-        .unwrap();
+        let link = open(homeserver, account, &state, Trust::CrossSigned).await;
         assert!(link.establish_trust().await.device_signed);
+        Self::online(link, state)
+    }
+
+    /// The same person at a further device, which nobody has signed.
+    pub async fn at_unsigned_device(homeserver: &Homeserver, account: &Account) -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let link = open(homeserver, account, &state, Trust::Any).await;
+        assert!(!link.establish_trust().await.device_signed);
+        Self::online(link, state)
+    }
+
+    fn online(link: Link, state: TempDir) -> Self {
+        let user = link.user_id().to_owned();
         let link = Arc::new(link);
         let (events, seen) = watch::channel(Vec::new());
         let typing = Arc::<Mutex<_>>::default();
@@ -115,7 +127,7 @@ impl Person {
         let sync = tokio::spawn(async move {
             syncing.run_sync(&keep).await.unwrap();
         });
-        Self { user: account.user.clone(), link, seen, typing, sync, state }
+        Self { user, link, seen, typing, sync, state }
     }
 
     /// An encrypted direct room with the agent, who has joined it.
@@ -277,6 +289,20 @@ impl Drop for Person {
     fn drop(&mut self) {
         self.sync.abort();
     }
+}
+
+async fn open(homeserver: &Homeserver, account: &Account, state: &TempDir, trust: Trust) -> Link {
+    let account = LinkAccount {
+        homeserver: homeserver.url.clone(),
+        user: account.user.clone(),
+        credentials: Some(Credentials::Password(SecretString::from(account.password.clone()))),
+        device_name: "test".to_owned(),
+        state_dir: state.path().to_owned(),
+        trust,
+        access: AccessList::parse(["*:localhost"]).unwrap(),
+        limits: SyncLimits::default(),
+    };
+    Link::open(account, None).await.unwrap()
 }
 
 fn messages(events: &[Event], room: &RoomId, sender: &UserId) -> Vec<Seen> {

@@ -42,6 +42,8 @@ pub enum Trouble {
     SoftLogout,
     /// It takes so many milliseconds longer.
     Slow(u64),
+    /// Its answer comes at once, and the homeserver gets it when there is peace.
+    Postpone,
 }
 
 /// Which requests.
@@ -51,6 +53,8 @@ pub enum Which {
     Send,
     /// `GET .../sync`.
     Sync,
+    /// `PUT .../sendToDevice/...`: keys above all.
+    ToDevice,
     /// `POST .../refresh`.
     Refresh,
     /// All.
@@ -78,6 +82,7 @@ struct Shared {
     target: String,
     http: reqwest::Client,
     rules: Mutex<Vec<Rule>>,
+    postponed: Mutex<Vec<Request>>,
     happened: watch::Sender<usize>,
 }
 
@@ -87,6 +92,7 @@ impl Proxy {
             target: homeserver.url.clone(),
             http: reqwest::Client::new(),
             rules: Mutex::default(),
+            postponed: Mutex::default(),
             happened: watch::Sender::new(0),
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -104,6 +110,15 @@ impl Proxy {
     /// Nothing happens any more.
     pub fn peace(&self) {
         self.state.rules.lock().unwrap().clear();
+    }
+
+    /// Nothing happens any more, and what was postponed is done now, in its order.
+    pub async fn catch_up(&self) {
+        self.peace();
+        let postponed = std::mem::take(&mut *self.state.postponed.lock().unwrap());
+        for request in postponed {
+            assert!(forward(&self.state, request).await.status().is_success());
+        }
     }
 
     /// Waits until trouble has happened `times` times in all.
@@ -128,6 +143,7 @@ impl Shared {
             let meant = match rule.which {
                 Which::Send => request.method() == "PUT" && path.contains("/send/"),
                 Which::Sync => path.ends_with("/sync"),
+                Which::ToDevice => path.contains("/sendToDevice/"),
                 Which::Refresh => path.ends_with("/refresh"),
                 Which::All => true,
             };
@@ -171,6 +187,11 @@ async fn pass(State(state): State<Arc<Shared>>, request: Request) -> Response {
             happened();
             sleep(Duration::from_millis(ms)).await;
             forward(&state, request).await
+        }
+        Some(Trouble::Postpone) => {
+            state.postponed.lock().unwrap().push(request);
+            happened();
+            axum::Json(json!({})).into_response()
         }
         Some(Trouble::HoldAnswer) => {
             forward(&state, request).await;
