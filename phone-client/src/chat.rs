@@ -143,7 +143,7 @@ impl Talk<'_> {
     /// Shows an event; says whether it is a finished message. The room is encrypted: what came in clear need not be the
     /// agent's.
     fn show(&mut self, event: &Event) -> anyhow::Result<bool> {
-        if !event.counts(true, Trust::Any) {
+        if !matches!(event.kind, EventKind::Undecryptable { .. }) && !event.counts(true, Trust::Any) {
             self.screen.hint("(not shown: it came unencrypted, so anybody at the homeserver may have written it)")?;
             return Ok(false);
         }

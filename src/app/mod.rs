@@ -169,8 +169,8 @@ impl Sink for Watched {
 }
 
 fn settings(config: &Config) -> Settings {
-    let Config { access, agent, model, turn, draft, outbox, inbox, later, .. } = config.clone();
-    Settings { access, agent, model, turn, draft, outbox, inbox, later }
+    let Config { access, agent, model, turn, draft, outbox, inbox, later, rich, .. } = config.clone();
+    Settings { access, agent, model, turn, draft, outbox, inbox, later, rich }
 }
 
 /// Tells what there is to tell over HTTP, where the operator wants that.

@@ -56,7 +56,9 @@ pub struct Hub {
     told_unreadable: HashSet<(OwnedRoomId, String)>,
     /// Turns that were set for later, and have begun in this run.
     pub(super) begun_later: BTreeSet<i64>,
-    /// Those that have ended.
+    /// Those that have ended, and are still in the store.
+    pub(super) over_later: BTreeSet<i64>,
+    /// Told when one has ended.
     pub(super) ended_later: (mpsc::UnboundedSender<i64>, mpsc::UnboundedReceiver<i64>),
     began: Timestamp,
 }
@@ -86,6 +88,7 @@ impl Hub {
             bots: BotTurns::default(),
             told_unreadable: HashSet::new(),
             begun_later: BTreeSet::new(),
+            over_later: BTreeSet::new(),
             // As many as there are such turns: the store bounds them.
             ended_later: mpsc::unbounded_channel(),
             began,
@@ -132,10 +135,10 @@ impl Hub {
             EventKind::Edit { target, message } => self.edit(event, target, message).await,
             EventKind::Redaction { target } => self.redaction(event, target).await,
             EventKind::Reaction { target, key } => {
-                if !self.may_talk(event) || self.is_old(event) {
+                if !self.may_talk(event) {
                     return Ok(());
                 }
-                if key.trim_end_matches('\u{fe0f}') == STOP_SIGN {
+                if key.trim_end_matches('\u{fe0f}') == STOP_SIGN && !self.is_old(event) {
                     self.tell_room(&event.room, &Input::StopSign(target.clone()));
                 }
                 self.press(event, target, key, receipt).await
@@ -198,7 +201,8 @@ impl Hub {
             return Ok(());
         }
         let pressed = self.pressed(event, message).await?;
-        let reason = reason.or(pressed.as_ref().map(|_| Reason::Reply));
+        let presses = pressed.is_some() && message.kind != MessageKind::Notice;
+        let reason = reason.or(presses.then_some(Reason::Reply));
         let mut line = self.line(event, message).await;
         if let Some(pressed) = pressed {
             line.text = format!("{} {pressed}", line.text);
@@ -254,14 +258,18 @@ impl Hub {
     }
 
     /// A message of the agent's own comes back: one with blocks is known from then on, whatever became of the run that
-    /// has sent it. What is still being written is remembered when it is finished.
+    /// has sent it. Parts of an answer are remembered as a whole, by the turn.
     async fn own_message(&self, event: &Event, message: &Message) -> Result<(), StoreError> {
         let encrypted = self.shared.rooms.is_encrypted(&event.room).await;
         let Some(payload) = rich::payload_of(message) else { return Ok(()) };
         if !event.counts(encrypted, self.shared.trust()) {
             return Ok(());
         }
-        self.shared.store.write_line(&event.room, &self.line(event, message).await).await?;
+        if !self.shared.store.is_part_of_an_answer(&event.id).await? {
+            let mut line = self.line(event, message).await;
+            line.text = rich::remembered(&payload, &line.text);
+            self.shared.store.write_line(&event.room, &line).await?;
+        }
         let blocks = Blocks { event: event.id.clone(), thread: message.thread.clone(), payload };
         self.shared.store.keep_blocks(&event.room, &blocks, event.sent_at).await
     }
@@ -279,6 +287,10 @@ impl Hub {
             return Ok(());
         };
         let Some(pressed) = rich::pressed_by_reaction(&payload, key) else { return Ok(()) };
+        let expired = self.is_old(event);
+        if expired && shared.outbox.earlier(&event.id).await? == Earlier::Nothing {
+            return Ok(());
+        }
         let text = told(&pressed, shared.store.line(&event.room, target).await?.as_ref());
         let line = NewLine {
             event_id: event.id.clone(),
@@ -296,7 +308,7 @@ impl Hub {
             person: event.sender.clone(),
             text,
             direct: shared.rooms.is_direct(&event.room).await,
-            expired: false,
+            expired,
             // A reaction is never encrypted and has no device: what needs one must not be offered.
             origin: Origin::Person { event: event.id.clone(), device: None, capabilities: Vec::new() },
         };
@@ -428,13 +440,26 @@ impl Hub {
     /// Whether a command is meant for this run. By its time too: a homeserver may answer the first round of sync with what
     /// it had ready for the run before, so that the backlog comes in two.
     fn is_carried_out(&self, event: &Event, arrival: Arrival) -> bool {
-        arrival == Arrival::Live
+        let meant = arrival == Arrival::Live
             && !older(event, self.began, Duration::ZERO)
-            && !older(event, self.shared.clock.now(), COMMAND_WITHIN)
+            && !older(event, self.shared.clock.now(), COMMAND_WITHIN);
+        if !meant {
+            tracing::info!(room = %event.room, event = %event.id, "command of an earlier time left out");
+        }
+        meant
     }
 
-    /// Tells a conversation, which begins by it if it must.
-    pub(super) fn tell(&mut self, key: Key, input: Input, receipt: &Receipt) {
+    /// Tells a conversation, which begins by it if it must. Says to the room what it can't take.
+    fn tell(&mut self, key: Key, input: Input, receipt: &Receipt) {
+        if self.hand(&key, input, receipt) == Err(Refusal::Full) {
+            tracing::warn!(room = %key.room, "conversation is full: message refused");
+            self.shared
+                .notice(&key, "⚠ Too much at once: I have left your last message out. Please send it again later.");
+        }
+    }
+
+    /// Puts something into a conversation's mailbox.
+    pub(super) fn hand(&mut self, key: &Key, input: Input, receipt: &Receipt) -> Result<(), Refusal> {
         if self.conversations.len() >= MAX_CONVERSATIONS {
             self.conversations.retain(|_, conversation| Arc::strong_count(&conversation.pending) > 1);
         }
@@ -443,21 +468,13 @@ impl Hub {
             tokio::spawn(Task::new(self.shared.clone(), key.clone(), mails).run());
             Conversation { mailbox, pending: Arc::new(()) }
         });
-        let refused = match conversation.put(input, Some(receipt.clone())) {
-            Ok(()) => false,
-            Err(Refusal::Full) => true,
-            // Its task has ended in a panic: the next message begins it anew, and this one does not cost another.
-            Err(Refusal::Gone) => {
-                tracing::error!(room = %key.room, "the conversation's task is gone");
-                self.conversations.remove(&key);
-                false
-            }
-        };
-        if refused {
-            tracing::warn!(room = %key.room, "conversation is full: message refused");
-            self.shared
-                .notice(&key, "⚠ Too much at once: I have left your last message out. Please send it again later.");
+        let handed = conversation.put(input, Some(receipt.clone()));
+        // Its task has ended in a panic: the next message begins it anew, and this one does not cost another.
+        if handed == Err(Refusal::Gone) {
+            tracing::error!(room = %key.room, "the conversation's task is gone");
+            self.conversations.remove(key);
         }
+        handed
     }
 
     /// Tells all conversations of a room, if they are there.
@@ -483,7 +500,7 @@ impl Conversation {
 
 /// Why a mailbox did not take something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Refusal {
+pub(super) enum Refusal {
     Full,
     Gone,
 }

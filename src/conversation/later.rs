@@ -15,7 +15,7 @@ use crate::{
     config::Switch,
     model::{Example, ToolSpec},
     rich::Here,
-    store::{Later, NewLater, StoreError},
+    store::{Call, Later, NewLater, StoreError},
     tools::{Origin, Output, Run, Tool},
 };
 
@@ -38,6 +38,7 @@ struct SetLater {
 
 impl SetLater {
     async fn set(&self, seconds: i64, note: &str) -> Result<Output, StoreError> {
+        let call = Call { origin: self.here.origin.clone(), arguments: format!("later {seconds} {note}") };
         let later = NewLater {
             room: self.here.room.clone(),
             thread: self.here.thread.clone(),
@@ -46,7 +47,7 @@ impl SetLater {
             due_at: self.shared.clock.now() + SignedDuration::from_secs(seconds),
         };
         let max = self.shared.settings.later.max_open;
-        Ok(match self.shared.store.add_later(&later, max).await? {
+        Ok(match self.shared.store.add_later(&later, &call, max).await? {
             Some(id) => {
                 self.shared.set_later.notify_one();
                 Output::new(format!("Set as number {id}: you get a turn in {seconds} s, with your note."))
@@ -106,14 +107,19 @@ impl Hub {
     /// When the store fails; then it is to be called again.
     pub async fn begin_due(&mut self) -> Result<Option<Duration>, StoreError> {
         while let Ok(id) = self.ended_later.1.try_recv() {
+            self.over_later.insert(id);
+        }
+        while let Some(id) = self.over_later.first().copied() {
             self.shared.store.remove_later(id).await?;
+            self.over_later.remove(&id);
         }
         let now = self.shared.clock.now();
         let (due, next) = self.shared.store.due_laters(now).await?;
         self.begun_later.retain(|id| due.iter().any(|one| one.id == *id));
         for one in due {
-            if self.begun_later.insert(one.id) {
-                self.begin_later(one).await?;
+            let id = one.id;
+            if !self.begun_later.contains(&id) && self.begin_later(one).await? {
+                self.begun_later.insert(id);
             }
         }
         Ok(next.map(|next| now.duration_until(next).unsigned_abs()))
@@ -124,11 +130,12 @@ impl Hub {
         self.shared.set_later.notified().await;
     }
 
-    async fn begin_later(&mut self, Later { id, later }: Later) -> Result<(), StoreError> {
+    /// Begins one; says whether its conversation could take it.
+    async fn begin_later(&mut self, Later { id, later }: Later) -> Result<bool, StoreError> {
         if !self.shared.settings.access.allow.allows(&later.person) {
             tracing::warn!(room = %later.room, person = %later.person, "turn for later left out: no longer in access.allow");
             self.shared.store.remove_later(id).await?;
-            return Ok(());
+            return Ok(true);
         }
         tracing::info!(room = %later.room, id, "a turn that was set for later begins");
         let prompt = Prompt {
@@ -147,8 +154,12 @@ impl Hub {
             let _ = ended.send(id);
             shared.set_later.notify_one();
         });
-        self.tell(Key { room: later.room, thread: later.thread }, Input::Prompt(prompt), &receipt);
-        Ok(())
+        let taken = self.hand(&Key { room: later.room, thread: later.thread }, Input::Prompt(prompt), &receipt).is_ok();
+        if !taken {
+            // It stays in the store, and is tried again.
+            receipt.void();
+        }
+        Ok(taken)
     }
 }
 

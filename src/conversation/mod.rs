@@ -84,6 +84,8 @@ pub struct Settings {
     pub inbox: config::Inbox,
     /// Turns that the agent sets itself.
     pub later: config::Later,
+    /// Messages with blocks.
+    pub rich: config::Rich,
 }
 
 /// A model that people can choose by name.

@@ -92,7 +92,7 @@ impl Task {
         match mail.input {
             Input::Stop { addressed: true } => self.shared.notice(&self.key, NOTHING_RUNS),
             Input::Stop { addressed: false } => {}
-            Input::Prompt(prompt) if is_stop_word(&prompt.text) => {
+            Input::Prompt(prompt) if prompt.is_attended() && is_stop_word(&prompt.text) => {
                 self.shared.notice(&self.key, NOTHING_RUNS);
             }
             Input::Prompt(prompt) => self.waiting.push_back(Waiting { prompt, _pending: mail.pending }),
@@ -121,7 +121,7 @@ impl Task {
             return self.end_expired(&prompt, post).await;
         }
         // What the same person has written since is for this turn too.
-        let (steered, others) = self.waiting.drain(..).partition(|one| one.prompt.person == prompt.person);
+        let (steered, others) = self.waiting.drain(..).partition(|one| one.prompt.steers(&prompt));
         self.waiting = others;
         let mut running =
             Running { signals, draft: post.first_event(), prompt: prompt.clone(), steered, refused: false };
@@ -136,7 +136,10 @@ impl Task {
                 place = shared.places.acquire() => place.ok()?,
                 () = stopped(&mut told) => return None,
             };
-            let turn = prepare(shared.clone(), key, &prompt, fence).await?;
+            let turn = tokio::select! {
+                turn = prepare(shared.clone(), key, &prompt, fence) => turn?,
+                () = stopped(&mut told) => return None,
+            };
             Some(turn::run(turn, post, prompt.handle, told, place).await)
         });
         let outcome = loop {
@@ -159,8 +162,12 @@ impl Task {
 
     fn while_running(&mut self, running: &mut Running, mail: Mail) {
         match mail.input {
+            // The store bounds how many there are.
+            Input::Prompt(prompt) if !prompt.is_attended() => {
+                self.waiting.push_back(Waiting { prompt, _pending: mail.pending });
+            }
             Input::Prompt(prompt) if is_stop_word(&prompt.text) => running.stop(),
-            Input::Prompt(prompt) if prompt.person == running.prompt.person => {
+            Input::Prompt(prompt) if prompt.steers(&running.prompt) => {
                 if running.steered.len() >= self.shared.settings.turn.max_waiting {
                     // Its words stand in the transcript, where the turn on a later one reads them.
                     running.steered.pop_front();
@@ -249,6 +256,18 @@ impl Task {
     }
 }
 
+impl Prompt {
+    /// Whether somebody has said something; else the agent has told it to itself.
+    fn is_attended(&self) -> bool {
+        matches!(self.origin, Origin::Person { .. })
+    }
+
+    /// Whether it is more of what a turn is about: the same person's words. What the agent has set itself stands alone.
+    fn steers(&self, running: &Self) -> bool {
+        self.is_attended() && self.person == running.person
+    }
+}
+
 impl Running {
     /// The person has said more: the turn takes it in at its next step.
     fn steer(&self, prompt: &Prompt) {
@@ -307,6 +326,8 @@ async fn prepare(shared: Arc<Shared>, key: Key, prompt: &Prompt, fence: Fence) -
         mentions: if prompt.direct || !attended { Vec::new() } else { vec![prompt.person.clone()] },
         first_after: settings.draft.first_after,
         max_event_bytes: settings.outbox.max_event_bytes,
+        buttons: settings.rich.tools,
+        seeds: settings.rich.seed_reactions,
     };
     Some(Turn {
         origin: prompt.origin.clone(),

@@ -66,8 +66,8 @@ impl Inbox {
             let next = match hub.begin_due().await {
                 Ok(next) => next.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN),
                 Err(error) => {
-                    wait(&mut retry, &error).await;
-                    continue;
+                    tracing::error!(error = &error as &dyn std::error::Error, "turns for later can't be begun");
+                    RETRY_MAX
                 }
             };
             match self.hand_over_some(hub, &mut handed_over, &acknowledge).await {

@@ -135,7 +135,7 @@ impl Outbox {
     }
 
     /// Edits a message that stands there for good, no faster than the pace of edits allows: what is wanted while an edit
-    /// waits takes its place, and is answered together with it. Gives the edit's event.
+    /// waits takes its place, and is answered together with it. Gives the edited message.
     ///
     /// It is on its way from the call on, whether the future is awaited or not.
     ///
@@ -149,19 +149,18 @@ impl Outbox {
     ) -> impl Future<Output = Result<OwnedEventId, PostError>> + use<> {
         let (done, result) = oneshot::channel();
         let now = Instant::now();
+        let mut next_id = self.0.next_id.lock().unwrap_or_else(PoisonError::into_inner);
         let mut queue = self.queue();
-        match queue.waiting_edit(&event) {
-            Some(waiting) => {
-                waiting.want(text.content(), now);
-                waiting.done.push(done);
-            }
-            None => {
-                let mut entry = Entry { done: vec![done], ..Entry::edit_of(event, room, now) };
-                entry.want(text.content(), now);
-                drop(queue);
-                self.insert(entry);
-            }
+        if let Some(waiting) = queue.waiting_edit(&event) {
+            waiting.want(text.content(), now);
+            waiting.done.push(done);
+        } else {
+            let mut entry = Entry { done: vec![done], ..Entry::edit_of(event, room, now) };
+            entry.want(text.content(), now);
+            *next_id += 1;
+            queue.posts.insert(*next_id, entry);
         }
+        drop((queue, next_id));
         self.0.changed.notify_one();
         async move { result.await.unwrap_or(Err(PostError::Ended)) }
     }

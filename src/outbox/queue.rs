@@ -139,10 +139,11 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// An edit of this message that still waits, where there is one: what is newer takes its place.
+    /// The newest edit of this message that still waits, where there is one: what is newer takes its place.
     pub fn waiting_edit(&mut self, event: &EventId) -> Option<&mut Entry> {
         self.posts
             .values_mut()
+            .rev()
             .find(|post| post.kind == Kind::Edit && !post.under_way && post.event.as_deref() == Some(event))
     }
 
@@ -435,6 +436,34 @@ mod tests {
         // The room has not seen the older words either.
         assert_eq!(newer.frozen.wanted_since, edited.wanted_since);
         assert_eq!(newer.supersedes, Some(edited.txn));
+    }
+
+    #[test]
+    fn edits_of_a_message_that_stands_there_keep_their_order_also_when_one_fails() {
+        let now = Instant::now();
+        let mut queue = queue(now);
+        let event = owned_event_id!("$stands");
+        let edit = |body: &str| {
+            let mut entry = Entry::edit_of(event.clone(), "!r:x".try_into().unwrap(), now);
+            entry.want(json!({"body": body}), now);
+            entry
+        };
+        queue.posts.insert(1, edit("a"));
+        assert_eq!(attempt(queue.next(now)).post, 1);
+        assert!(queue.waiting_edit(&event).is_none(), "what is under way is not changed");
+        queue.posts.insert(2, edit("b"));
+        // It fails, and is to be repeated later.
+        let failed = queue.posts.get_mut(&1).unwrap();
+        (failed.under_way, failed.not_before) = (false, now + Duration::from_secs(1));
+        assert_eq!(queue.next(now), Next::At(now + Duration::from_secs(1)), "the newer one does not overtake it");
+        queue.waiting_edit(&event).unwrap().want(json!({"body": "c"}), now);
+        let later = now + Duration::from_secs(1);
+        assert_eq!(attempt(queue.next(later)).frozen.content["m.new_content"], json!({"body": "a"}));
+        queue.posts.remove(&1);
+        queue.edited_now(&event, later);
+        let then = later + Duration::from_millis(2500);
+        assert_eq!(queue.next(later), Next::At(then));
+        assert_eq!(attempt(queue.next(then)).frozen.content["m.new_content"], json!({"body": "c"}));
     }
 
     #[test]

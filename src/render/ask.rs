@@ -9,6 +9,8 @@ const OPEN: &str = "[ask:";
 /// Choices of one question.
 const MIN_CHOICES: usize = 2;
 const MAX_CHOICES: usize = 4;
+/// Signs below U+1F000 that are drawn as pictures by themselves (Unicode's `Emoji_Presentation`).
+const PICTURES: &str = "⌚⌛⏩⏪⏫⏬⏰⏳◽◾☔☕♈♉♊♋♌♍♎♏♐♑♒♓♿⚓⚡⚪⚫⚽⚾⛄⛅⛎⛔⛪⛲⛳⛵⛺⛽✅✊✋✨❌❎❓❔❕❗➕➖➗➰➿⬛⬜⭐⭕";
 const BETWEEN: &str = " · ";
 
 /// A part of an answer that is a message of its own.
@@ -60,6 +62,7 @@ pub fn pieces(text: &str) -> Vec<Piece> {
         match paragraph {
             Paragraph::Code(code) => plain.push(code.to_owned()),
             Paragraph::Words(words) => match without_markers(words) {
+                (words, None) if words.trim().is_empty() => {}
                 (words, None) => plain.push(words),
                 (words, Some(ask)) => {
                     asked = true;
@@ -78,23 +81,20 @@ pub fn pieces(text: &str) -> Vec<Piece> {
 
 /// An answer that is still being written: without markers, and without the beginning of one.
 pub fn without_asks(text: &str) -> String {
-    if !text.contains('[') {
-        return text.to_owned();
-    }
-    let mut words: Vec<String> = Vec::new();
-    for paragraph in paragraphs(text) {
-        words.push(match paragraph {
-            Paragraph::Code(code) => code.to_owned(),
-            Paragraph::Words(text) => without_markers(text).0,
-        });
-    }
-    let text = words.join("\n\n");
-    match text.rfind('[') {
+    let text = match text.rfind('[') {
         Some(at) if OPEN.starts_with(&text[at..]) || (text[at..].starts_with(OPEN) && !text[at..].contains(']')) => {
-            text[..at].trim_end().to_owned()
+            text[..at].trim_end()
         }
         _ => text,
+    };
+    if !text.contains(OPEN) {
+        return text.to_owned();
     }
+    let words = paragraphs(text).into_iter().map(|paragraph| match paragraph {
+        Paragraph::Code(code) => code.to_owned(),
+        Paragraph::Words(text) => without_markers(text).0,
+    });
+    words.collect::<Vec<_>>().join("\n\n")
 }
 
 fn flush(pieces: &mut Vec<Piece>, plain: &mut Vec<String>) {
@@ -155,17 +155,24 @@ fn without_markers(paragraph: &str) -> (String, Option<Ask>) {
     let mut ask = None;
     let mut rest = paragraph;
     while let Some(at) = rest.find(OPEN) {
-        let behind = &rest[at + OPEN.len()..];
-        let Some(end) = behind.find(']') else { break };
-        text.push_str(&rest[..at]);
-        let written = &behind[..end];
-        text.push_str(
-            &written.split('|').map(str::trim).filter(|one| !one.is_empty()).collect::<Vec<_>>().join(BETWEEN),
-        );
-        if ask.is_none() && !in_code(&rest[..at]) {
+        let (before, behind) = (&rest[..at], &rest[at + OPEN.len()..]);
+        text.push_str(before);
+        if in_code(&text) {
+            text.push_str(OPEN);
+            rest = behind;
+            continue;
+        }
+        // One that is never closed, as where an answer was cut off, ends with its paragraph.
+        let (written, after, closed) = match behind.split_once(']') {
+            Some((written, after)) => (written, after, true),
+            None => (behind, "", false),
+        };
+        let words: Vec<_> = written.split('|').map(str::trim).filter(|one| !one.is_empty()).collect();
+        text.push_str(&words.join(BETWEEN));
+        if ask.is_none() && closed {
             ask = choices(written).map(|choices| Ask { choices, shown: Shown::Buttons });
         }
-        rest = &behind[end + 1..];
+        rest = after;
     }
     text.push_str(rest);
     (text, ask)
@@ -195,9 +202,16 @@ fn choice(written: &str) -> Option<Choice> {
 /// Whether a word is one emoji or a short run of them: no letters, and something that is drawn.
 fn is_emoji(word: &str) -> bool {
     const MOST: usize = 12;
+    // Below U+1F000 most signs are text unless a variation selector makes a picture of them.
+    let picture = word.contains('\u{fe0f}');
     let drawn = |c: char| {
-        matches!(u32::from(c), 0x203C | 0x2049 | 0x20E3 | 0x2122 | 0x2139 | 0x2190..=0x2BFF
-        | 0x3030 | 0x303D | 0x3297 | 0x3299 | 0x1F000..=0x1FAFF)
+        PICTURES.contains(c)
+            || matches!(u32::from(c), 0x1F000..=0x1FAFF)
+            || (picture
+                && matches!(
+                    u32::from(c),
+                    0x203C | 0x2049 | 0x20E3 | 0x2122 | 0x2139 | 0x2190..=0x2BFF | 0x3030 | 0x303D | 0x3297 | 0x3299
+                ))
     };
     let joins = |c: char| matches!(u32::from(c), 0x200D | 0xFE0E | 0xFE0F | 0xE0020..=0xE007F);
     // A keycap is a digit, # or * that 0x20E3 makes a picture of.
@@ -302,7 +316,11 @@ mod tests {
             ("[ask: ✅ one]", "✅ one"),
             ("[ask: ✅ a | ✅ b]", "✅ a · ✅ b"),
             ("[ask: 1️⃣ | 2️⃣ | 3️⃣ | 4️⃣ | 5️⃣]", "1️⃣ · 2️⃣ · 3️⃣ · 4️⃣ · 5️⃣"),
-            ("[ask: never closed", "[ask: never closed"),
+            ("Well? [ask: ✅ a | ❌ b", "Well? ✅ a · ❌ b"),
+            ("Write `[ask: ✅ a | ❌ b]` for it", "Write `[ask: ✅ a | ❌ b]` for it"),
+            ("Press ↑ to go up, ↓ to go down.", "Press ↑ to go up, ↓ to go down."),
+            ("Use ←/→", "Use ←/→"),
+            ("[ask: ← a | → b]", "← a · → b"),
         ] {
             assert_eq!(pieces(written), [plain(text)], "{written}");
         }
@@ -343,7 +361,7 @@ mod tests {
             ("Shall I? [ask: ✅ a |", "Shall I?"),
             ("Shall I? [as", "Shall I?"),
             ("A list [1", "A list [1"),
-            ("`[ask:", "`"),
+            ("[ask: ✅ a | ❌ b] and [link](x", "✅ a · ❌ b and [link](x"),
         ] {
             assert_eq!(without_asks(written), shown, "{written}");
         }
@@ -354,6 +372,9 @@ mod tests {
         fn any_text_has_its_pieces(text in "(\\[ask:|\\]|\\||✅|❌| to |react|or|/|`{3}|\n|\n\n|[a-z ✔️]){0,40}") {
             let pieces = pieces(&text);
             prop_assert!(pieces.iter().all(|piece| !piece.text.trim().is_empty()));
+            let letters = |text: &str| text.replace(OPEN, "").chars().filter(|c| c.is_alphabetic()).collect::<String>();
+            let said: String = pieces.iter().map(|piece| letters(&piece.text)).collect();
+            prop_assert_eq!(said, letters(&text), "no word is lost");
             without_asks(&text);
         }
     }

@@ -4,13 +4,14 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 use matrix_link::EventKind;
 use mxblocks_tools::RICH_EDIT;
-use ruma::{EventId, OwnedEventId, RoomId};
+use ruma::{EventId, OwnedEventId, OwnedRoomId, RoomId};
 use serde_json::Value;
 
-use super::{Desk, Here, Refusal};
+use super::{Desk, Here, Refusal, remembered_text};
 use crate::{
     model::ToolSpec,
-    outbox::PostError,
+    outbox::{PostError, Text},
+    store::Blocks,
     tools::{Origin, Output, Run, Tool},
 };
 
@@ -31,8 +32,7 @@ impl RichEdit {
         arguments: Value,
     ) -> Result<impl Future<Output = Result<String, PostError>> + Send + use<>, Refusal> {
         let Self { desk, here, .. } = self;
-        let call = desk.planned(RICH_EDIT, here, arguments).await?;
-        let room = desk.room(here, call.room.as_deref()).await?;
+        let (call, room) = desk.planned(RICH_EDIT, here, arguments).await?;
         let event = call.edit.as_deref().and_then(|event| OwnedEventId::try_from(event).ok());
         let event = event.ok_or_else(|| Refusal::call("event_id must name a message"))?;
         let own = desk.own_message(&room, &event).await?;
@@ -40,31 +40,59 @@ impl RichEdit {
             return Err(Refusal::call("this message was edited as often as one may be; send a new one with rich_send"));
         }
         let text = desk.text(&call, &room).await?;
-        // Before it is visible, and in the order of the calls.
-        if let Some(rich) = &text.rich {
-            desk.0.store.edit_blocks(&room, &event, &rich.payload).await?;
-        }
-        desk.0
-            .store
-            .rewrite_line(&room, &event, &desk.0.rooms.user_id().to_owned(), &Desk::remembered(&call, &text))
-            .await?;
-        let edited = desk.0.outbox.edit(room, event, &text);
-        Ok(edited.map(move |edited| edited.map(|_| format!("Edited {own}."))))
+        let desk = desk.clone();
+        // In one go, also when the turn is stopped in between: what is written down is what goes out.
+        let edited = tokio::spawn(async move { desk.edit(room, event, own.thread, &text).await }).await;
+        let edited = edited.map_err(|_| Refusal::call("the edit broke off; try again"))??;
+        let known_as = own.known_as;
+        Ok(edited.map(move |edited| edited.map(|_| format!("Edited {known_as}."))))
     }
 }
 
+/// A message of the agent's own.
+struct Own {
+    /// How the model knows it.
+    known_as: String,
+    /// The thread that it stands in.
+    thread: Option<OwnedEventId>,
+}
+
 impl Desk {
-    /// How the model knows a message of the agent's own that can be edited.
-    async fn own_message(&self, room: &RoomId, event: &EventId) -> Result<String, Refusal> {
+    /// Writes the edit down, before it is visible and in the order of the calls, and puts it on its way.
+    async fn edit(
+        &self,
+        room: OwnedRoomId,
+        event: OwnedEventId,
+        thread: Option<OwnedEventId>,
+        text: &Text,
+    ) -> Result<impl Future<Output = Result<OwnedEventId, PostError>> + Send + use<>, Refusal> {
+        let parts = &self.0;
+        if let Some(rich) = &text.rich {
+            let blocks = Blocks { event: event.clone(), thread, payload: rich.payload.clone() };
+            parts.store.edit_blocks(&room, &blocks).await?;
+        }
+        let own = parts.rooms.user_id().to_owned();
+        parts.store.rewrite_line(&room, &event, &own, &remembered_text(text)).await?;
+        Ok(parts.outbox.edit(room, event, text))
+    }
+
+    /// A message of the agent's own that can be edited.
+    async fn own_message(&self, room: &RoomId, event: &EventId) -> Result<Own, Refusal> {
         let own = self.0.rooms.user_id();
         let not_own = || Refusal::call("event_id: that message is somebody else's; only your own can be edited");
         if let Some(line) = self.0.store.line(room, event).await? {
-            return if line.line.sender == own { Ok(format!("[{}]", line.handle)) } else { Err(not_own()) };
+            return if line.line.sender == own {
+                Ok(Own { known_as: format!("[{}]", line.handle), thread: line.line.thread })
+            } else {
+                Err(not_own())
+            };
         }
         // Not written down, or struck out: the homeserver knows which.
         let fetched = self.0.rooms.event(room, event).await?;
         match fetched.kind {
-            EventKind::Message(_) if fetched.sender == own => Ok(event.to_string()),
+            EventKind::Message(message) if fetched.sender == own => {
+                Ok(Own { known_as: event.to_string(), thread: message.thread })
+            }
             EventKind::Message(_) => Err(not_own()),
             _ => Err(Refusal::call("event_id: there is no such message (any more)")),
         }

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use matrix_link::{FetchError, Rooms};
 use mxblocks_tools::{RICH_EDIT, RICH_SEND, RichCall};
 use ruma::{EventId, MilliSecondsSinceUnixEpoch, OwnedEventId, OwnedRoomId, OwnedUserId, RoomId};
+use serde_json::Value;
 
 pub use press::{Pressed, payload_of, pressed_by_message, pressed_by_reaction, tells_a_press};
 
@@ -169,16 +170,6 @@ impl Desk {
         Ok(text)
     }
 
-    /// What the transcript says of a message with blocks: its text, and what the text leaves out.
-    fn remembered(call: &RichCall, text: &Text) -> String {
-        let mut remembered = text.markdown.clone();
-        for left_out in call.payload.missing_from(&remembered) {
-            remembered.push_str("\n\n");
-            remembered.push_str(&left_out);
-        }
-        remembered
-    }
-
     /// Writes down a message that was sent, and gives its handle.
     async fn remember(
         &self,
@@ -206,6 +197,20 @@ impl Desk {
         }
         Ok(handle)
     }
+}
+
+fn remembered_text(text: &Text) -> String {
+    text.rich.as_ref().map_or_else(|| text.markdown.clone(), |rich| remembered(&rich.payload, &text.markdown))
+}
+
+/// What the transcript says of a message with blocks: its text, and what the text leaves out.
+pub fn remembered(payload: &Value, text: &str) -> String {
+    let mut remembered = text.to_owned();
+    for left_out in press::parsed(payload).iter().flat_map(|rich| rich.missing_from(text)) {
+        remembered.push_str("\n\n");
+        remembered.push_str(&left_out);
+    }
+    remembered
 }
 
 /// A formula for clients that draw TeX (MSC2191), with its source for all others.

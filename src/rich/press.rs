@@ -95,7 +95,7 @@ pub(super) fn plain_media(payload: &Value) -> Option<String> {
     None
 }
 
-fn parsed(payload: &Value) -> Option<Rich> {
+pub(super) fn parsed(payload: &Value) -> Option<Rich> {
     Rich::parse(&payload.to_string()).ok()
 }
 

@@ -5,7 +5,7 @@ use mxblocks_tools::{RICH_SEND, RichCall};
 use ruma::{EventId, OwnedEventId, RoomId};
 use serde_json::Value;
 
-use super::{Desk, Here, Refusal};
+use super::{Desk, Here, Refusal, remembered_text};
 use crate::{
     model::ToolSpec,
     outbox::Place,
@@ -27,20 +27,26 @@ impl RichSend {
     async fn send(&self, arguments: Value) -> Result<String, Refusal> {
         let Self { desk, here, .. } = self;
         let written = arguments.to_string();
-        let call = desk.planned(RICH_SEND, here, arguments).await?;
-        let room = desk.room(here, call.room.as_deref()).await?;
+        let (call, room) = desk.planned(RICH_SEND, here, arguments).await?;
         let text = desk.text(&call, &room).await?;
         let place = place(desk, here, &room, &call).await?;
         let cause = Call { origin: here.origin.clone(), arguments: format!("{RICH_SEND} {written}") };
-        let words = Desk::remembered(&call, &text);
+        let words = remembered_text(&text);
+        // What an earlier run has left unsettled may be this very message.
+        desk.0.outbox.taken_up(&room).await;
         if let Some(event) = desk.0.store.sent_by(&cause).await? {
             let handle = desk.remember(&room, place.thread, &event, words, &text).await?;
+            desk.0.outbox.seed(&room, &event, &text);
             return Ok(format!("It stands there already, as [{handle}] ({event}): the same call sends nothing twice."));
         }
         let sent = desk.0.outbox.send(room.clone(), place.clone(), &text, Some(Cause::Call(cause))).await?;
         let handle = desk.remember(&room, place.thread, &sent, words, &text).await?;
         desk.0.outbox.seed(&room, &sent, &text);
-        Ok(format!("Sent as [{handle}] ({sent})."))
+        Ok(if room == here.room {
+            format!("Sent as [{handle}] ({sent}).")
+        } else {
+            format!("Sent there as [{handle}] ({sent}); name the room with it.")
+        })
     }
 }
 

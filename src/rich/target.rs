@@ -1,42 +1,64 @@
 //! What a call names: messages by their handles, rooms by their ids.
 
+use std::time::Duration;
+
 use mxblocks_tools::{RichCall, plan};
 use ruma::{OwnedRoomId, RoomId};
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::{Desk, Here, Refusal};
 
+/// How long the look-up of a room's people may take: a turn waits for it.
+const LOOKUP_WITHIN: Duration = Duration::from_secs(5);
 /// The arguments that name a message.
 const NAMES_A_MESSAGE: [&str; 3] = ["reply_to", "thread", "event_id"];
 
 impl Desk {
-    /// The checked call, with handles turned into events.
-    pub(super) async fn planned(&self, name: &str, here: &Here, mut arguments: Value) -> Result<RichCall, Refusal> {
+    /// The checked call and the room that it goes to, with handles of that room turned into events.
+    pub(super) async fn planned(
+        &self,
+        name: &str,
+        here: &Here,
+        mut arguments: Value,
+    ) -> Result<(RichCall, OwnedRoomId), Refusal> {
+        // A room that is no text is for `plan` to refuse.
+        let room = self.room(here, arguments.get("room").and_then(Value::as_str)).await?;
         if let Some(arguments) = arguments.as_object_mut() {
             for key in NAMES_A_MESSAGE {
                 let Some(value) = arguments.get_mut(key) else { continue };
                 let Some(handle) = handle(value) else { continue };
-                let event = self.0.store.event_of(&here.room, handle).await?;
+                let event = self.0.store.event_of(&room, handle).await?;
                 *value = event
-                    .ok_or_else(|| Refusal::call(format!("{key}: there is no message [{handle}] here")))?
+                    .ok_or_else(|| Refusal::call(format!("{key}: there is no message [{handle}] there")))?
                     .to_string()
                     .into();
             }
         }
-        plan(name, &arguments).map_err(Refusal::Call)
+        Ok((plan(name, &arguments).map_err(Refusal::Call)?, room))
     }
 
-    /// The room that a call goes to: where the agent and the person both may speak, and the operator lets it.
-    pub(super) async fn room(&self, here: &Here, named: Option<&str>) -> Result<OwnedRoomId, Refusal> {
-        let named = match named {
-            None | Some("here") => return Ok(here.room.clone()),
+    /// The room that a call goes to: where the agent and the person both may speak, and the operator lets it. A name must
+    /// be that of one of them alone: anybody may name a room.
+    async fn room(&self, here: &Here, named: Option<&str>) -> Result<OwnedRoomId, Refusal> {
+        let named = match named.map(str::trim) {
+            None | Some("" | "here") => return Ok(here.room.clone()),
             Some(named) if named == here.room.as_str() => return Ok(here.room.clone()),
             Some(named) => named,
         };
+        let mut by_name = Vec::new();
         for room in self.other_rooms(here).await {
-            if room.as_str() == named || self.0.rooms.name(&room).await.is_some_and(|name| name == named) {
+            if room.as_str() == named {
                 return Ok(room);
             }
+            if self.0.rooms.name(&room).await.is_some_and(|name| name == named) {
+                by_name.push(room);
+            }
+        }
+        if by_name.len() == 1
+            && let Some(room) = by_name.pop()
+        {
+            return Ok(room);
         }
         let named: String = named.chars().take(80).collect();
         let rooms = self.rooms_to_name(here).await;
@@ -71,7 +93,8 @@ impl Desk {
 
     async fn both_may_speak(&self, room: &RoomId, here: &Here) -> bool {
         let rooms = &self.0.rooms;
-        rooms.may_speak(room, rooms.user_id()).await && rooms.may_speak(room, &here.person).await
+        let both = async { rooms.may_speak(room, rooms.user_id()).await && rooms.may_speak(room, &here.person).await };
+        timeout(LOOKUP_WITHIN, both).await.unwrap_or(false)
     }
 }
 

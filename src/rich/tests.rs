@@ -67,7 +67,7 @@ async fn only_the_agents_own_messages_can_be_edited() {
     let shown = house.shown(1);
     for refusal in [
         "somebody else's; only your own can be edited",
-        "event_id: there is no message [7] here",
+        "event_id: there is no message [7] there",
         "the homeserver does not give that message",
         "event id",
     ] {

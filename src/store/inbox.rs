@@ -95,10 +95,12 @@ impl Store {
         }
         let mut kept = BTreeSet::new();
         for event in events {
-            // What the inbox has forgotten by its age, the transcript still knows.
+            // What the inbox has forgotten by its age, the transcript still knows. Not by the agent's own words: they are
+            // written down when they are sent, whatever the sync has missed before them.
             let here: bool = sqlx::query_scalar(
                 "SELECT EXISTS (SELECT 1 FROM inbox WHERE agent = ?1 AND event_id = ?3
-                 UNION ALL SELECT 1 FROM transcript WHERE agent = ?1 AND room = ?2 AND event_id = ?3)",
+                 UNION ALL SELECT 1 FROM transcript
+                 WHERE agent = ?1 AND room = ?2 AND event_id = ?3 AND sender <> ?1)",
             )
             .bind(self.agent())
             .bind(room.as_str())

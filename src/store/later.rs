@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use ruma::{EventId, OwnedEventId, OwnedRoomId, OwnedUserId, RoomId};
 use sqlx::{Row, sqlite::SqliteRow};
 
-use super::{Store, StoreError, outbox::invalid};
+use super::{Call, Store, StoreError, outbox::invalid};
 
 const NOTE: &str = "later.note";
 
@@ -33,15 +33,19 @@ pub struct Later {
 }
 
 impl Store {
-    /// Keeps a turn to come and gives its number; None when the conversation has `max` of them already.
+    /// Keeps a turn to come that a tool call has set, and gives its number; the same call sets one. None when the
+    /// conversation has `max` of them already.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn add_later(&self, later: &NewLater, max: u32) -> Result<Option<i64>, StoreError> {
-        let added = sqlx::query(
-            "INSERT INTO later (agent, room, thread, person, note, due_at)
-             SELECT ?1, ?2, ?3, ?4, ?5, ?6
-             WHERE (SELECT count(*) FROM later WHERE agent = ?1 AND room = ?2 AND thread IS ?3) < ?7",
+    pub async fn add_later(&self, later: &NewLater, call: &Call, max: u32) -> Result<Option<i64>, StoreError> {
+        let digest = self.seal.digest(&call.arguments)?;
+        let mut transaction = self.pool.begin().await?;
+        sqlx::query(
+            "INSERT INTO later (agent, room, thread, person, note, due_at, origin, call)
+             SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
+             WHERE (SELECT count(*) FROM later WHERE agent = ?1 AND room = ?2 AND thread IS ?3) < ?9
+             ON CONFLICT DO NOTHING",
         )
         .bind(self.agent())
         .bind(later.room.as_str())
@@ -49,10 +53,19 @@ impl Store {
         .bind(later.person.as_str())
         .bind(self.seal.seal(NOTE, &later.note)?)
         .bind(later.due_at.as_millisecond())
+        .bind(call.origin.as_str())
+        .bind(&digest)
         .bind(max)
-        .execute(&self.pool)
+        .execute(&mut *transaction)
         .await?;
-        Ok((added.rows_affected() > 0).then(|| added.last_insert_rowid()))
+        let id = sqlx::query_scalar("SELECT id FROM later WHERE agent = ? AND origin = ? AND call = ?")
+            .bind(self.agent())
+            .bind(call.origin.as_str())
+            .bind(&digest)
+            .fetch_optional(&mut *transaction)
+            .await?;
+        transaction.commit().await?;
+        Ok(id)
     }
 
     /// The turns to come of a conversation, the next first.
@@ -72,10 +85,11 @@ impl Store {
         rows.iter().map(|row| self.read_later(row)).collect()
     }
 
-    /// The turns that are due by now, the oldest first, and when the next one behind them is.
+    /// The turns that are due by now, the oldest first, and when the next one behind them is. One that can't be read is
+    /// put aside, with a line in the log: it must not hold up all others.
     ///
     /// # Errors
-    /// When the store fails or holds something unreadable.
+    /// When the store fails.
     pub async fn due_laters(&self, now: Timestamp) -> Result<(Vec<Later>, Option<Timestamp>), StoreError> {
         let rows = sqlx::query(
             "SELECT id, room, thread, person, note, due_at FROM later WHERE agent = ? AND due_at <= ? ORDER BY due_at, id",
@@ -89,7 +103,21 @@ impl Store {
             .bind(now.as_millisecond())
             .fetch_one(&self.pool)
             .await?;
-        let due = rows.iter().map(|row| self.read_later(row)).collect::<Result<_, _>>()?;
+        let mut due = Vec::new();
+        for row in &rows {
+            match self.read_later(row) {
+                Ok(later) => due.push(later),
+                Err(error) => {
+                    let id = row.get(0);
+                    tracing::error!(
+                        id,
+                        error = &error as &dyn std::error::Error,
+                        "turn for later can't be read: put aside"
+                    );
+                    self.remove_later(id).await?;
+                }
+            }
+        }
         Ok((due, next.map(Timestamp::from_millisecond).transpose().map_err(invalid)?))
     }
 
@@ -141,16 +169,21 @@ mod tests {
     async fn what_is_due_comes_in_order_and_stays_until_it_is_removed() {
         let store = Store::in_memory(user_id!("@bot:example.org")).await.unwrap();
         let thread = Some(owned_event_id!("$root"));
-        assert_eq!(store.add_later(&later(30, None), 2).await.unwrap(), Some(1));
-        assert_eq!(store.add_later(&later(10, None), 2).await.unwrap(), Some(2));
-        assert_eq!(store.add_later(&later(20, None), 2).await.unwrap(), None);
-        assert_eq!(store.add_later(&later(20, thread), 2).await.unwrap(), Some(3));
+        let add = async |later: NewLater, call: &str| {
+            let call = Call { origin: owned_event_id!("$q"), arguments: call.to_owned() };
+            store.add_later(&later, &call, 2).await.unwrap()
+        };
+        let one = add(later(30, None), "a").await.unwrap();
+        assert_eq!(add(later(30, None), "a").await, Some(one), "the same call sets one");
+        let two = add(later(10, None), "b").await.unwrap();
+        assert_eq!(add(later(20, None), "c").await, None);
+        let three = add(later(20, thread), "d").await.unwrap();
         let ids = |laters: &[Later]| laters.iter().map(|one| one.id).collect::<Vec<_>>();
         let (due, next) = store.due_laters(Timestamp::from_second(20).unwrap()).await.unwrap();
-        assert_eq!((ids(&due), next), (vec![2, 3], Some(Timestamp::from_second(30).unwrap())));
-        assert!(store.remove_later(2).await.unwrap() && !store.remove_later(2).await.unwrap());
+        assert_eq!((ids(&due), next), (vec![two, three], Some(Timestamp::from_second(30).unwrap())));
+        assert!(store.remove_later(two).await.unwrap() && !store.remove_later(two).await.unwrap());
         let room = room_id!("!r:example.org");
-        assert_eq!(ids(&store.laters(room, None).await.unwrap()), [1]);
-        assert_eq!(ids(&store.laters(room, Some(event_id!("$root"))).await.unwrap()), [3]);
+        assert_eq!(ids(&store.laters(room, None).await.unwrap()), [one]);
+        assert_eq!(ids(&store.laters(room, Some(event_id!("$root"))).await.unwrap()), [three]);
     }
 }

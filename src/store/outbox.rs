@@ -169,6 +169,20 @@ impl Store {
         event.map(OwnedEventId::try_from).transpose().map_err(invalid)
     }
 
+    /// Whether an event of the agent's is a part of an answer.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn is_part_of_an_answer(&self, event: &EventId) -> Result<bool, StoreError> {
+        Ok(sqlx::query_scalar(
+            "SELECT EXISTS (SELECT 1 FROM outbox WHERE agent = ? AND event_id = ? AND origin IS NOT NULL AND part >= 0)",
+        )
+        .bind(self.agent())
+        .bind(event.as_str())
+        .fetch_one(&self.pool)
+        .await?)
+    }
+
     /// Keeps an answer before its first part is sent for good. The first decision stands.
     ///
     /// # Errors

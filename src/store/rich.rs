@@ -49,15 +49,16 @@ impl Store {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn edit_blocks(&self, room: &RoomId, event: &EventId, payload: &Value) -> Result<(), StoreError> {
+    pub async fn edit_blocks(&self, room: &RoomId, blocks: &Blocks) -> Result<(), StoreError> {
         sqlx::query(
-            "INSERT INTO rich (agent, room, event_id, payload, edits, sent_at) VALUES (?, ?, ?, ?, 1, ?)
+            "INSERT INTO rich (agent, room, event_id, thread, payload, edits, sent_at) VALUES (?, ?, ?, ?, ?, 1, ?)
              ON CONFLICT (agent, room, event_id) DO UPDATE SET payload = excluded.payload, edits = edits + 1",
         )
         .bind(self.agent())
         .bind(room.as_str())
-        .bind(event.as_str())
-        .bind(self.seal.seal(PAYLOAD, &payload.to_string())?)
+        .bind(blocks.event.as_str())
+        .bind(blocks.thread.as_ref().map(|thread| thread.as_str()))
+        .bind(self.seal.seal(PAYLOAD, &blocks.payload.to_string())?)
         .bind(now())
         .execute(&self.pool)
         .await?;
@@ -142,7 +143,7 @@ mod tests {
         let (one, two) = (MilliSecondsSinceUnixEpoch(uint!(1)), MilliSecondsSinceUnixEpoch(uint!(2)));
         store.keep_blocks(room, &blocks(event, json!(1)), one).await.unwrap();
         store.keep_blocks(room, &blocks(event_id!("$f"), json!("f")), two).await.unwrap();
-        store.edit_blocks(room, event, &json!(2)).await.unwrap();
+        store.edit_blocks(room, &blocks(event, json!(2))).await.unwrap();
         store.keep_blocks(room, &blocks(event, json!(1)), one).await.unwrap();
         assert_eq!(store.blocks(room, event).await.unwrap(), Some(blocks(event, json!(2))));
         assert_eq!(store.count_edits(room, event).await.unwrap(), 1);

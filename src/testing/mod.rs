@@ -181,12 +181,30 @@ impl House {
         };
         let now = Now::new(clock.clone(), config.agent.time_zone.clone());
         let places = Semaphore::new(config.turn.max_concurrent);
-        let rich = Desk::new(outbox.clone(), store.clone(), server.clone(), config.rich, config.outbox.max_event_bytes);
-        let Config { access, agent, model, turn, draft, outbox: sending, inbox: receiving, later, .. } = config;
+        let rich = Desk::new(
+            outbox.clone(),
+            store.clone(),
+            server.clone(),
+            config.rich.clone(),
+            config.outbox.max_event_bytes,
+        );
+        let Config {
+            access, agent, model, turn, draft, outbox: sending, inbox: receiving, later, rich: blocks, ..
+        } = config;
         let shared = Shared {
             rich,
             set_later: Notify::new(),
-            settings: Settings { access, agent, model, turn, draft, outbox: sending, inbox: receiving, later },
+            settings: Settings {
+                access,
+                agent,
+                model,
+                turn,
+                draft,
+                outbox: sending,
+                inbox: receiving,
+                later,
+                rich: blocks,
+            },
             typing: Typing::new(server.clone()),
             rooms: server.clone(),
             outbox: outbox.clone(),

@@ -11,6 +11,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
+    config::Switch,
     outbox::{Answer, Carried, Liveness, Outbox, Place, Post, PostError, Rich, Text, TextKind, sent_size},
     render::{Ask, Choice, Piece, Shown, first_sentence_ends, pieces, split, without_asks},
 };
@@ -43,6 +44,10 @@ pub struct DraftSettings {
     pub first_after: Duration,
     /// The largest event as sent, in bytes.
     pub max_event_bytes: usize,
+    /// Whether a question with choices gets buttons.
+    pub buttons: Switch,
+    /// Whether it gets reactions to press.
+    pub seeds: Switch,
 }
 
 /// The answer while it is being written.
@@ -175,13 +180,20 @@ impl Draft {
     /// first one alone names the person.
     fn messages(&self, text: &str) -> Vec<Text> {
         let mut messages = Vec::new();
-        for Piece { text, ask } in pieces(text) {
+        let pieces = match self.settings.buttons {
+            Switch::On => pieces(text),
+            Switch::Off => vec![Piece { text: without_asks(text), ask: None }],
+        };
+        for Piece { text, ask } in pieces {
             let mut parts: Vec<_> =
                 self.parts(&text).into_iter().map(|part| self.event_text(part, Liveness::Finished)).collect();
             if let (Some(last), Some(ask)) = (parts.last_mut(), ask) {
-                last.rich = Some(buttons(&ask));
+                last.rich = Some(buttons(&ask, self.settings.seeds));
             }
             messages.extend(parts);
+        }
+        if messages.is_empty() {
+            messages.push(self.event_text(text.to_owned(), Liveness::Finished));
         }
         for further in messages.iter_mut().skip(1) {
             further.mentions.clear();
@@ -202,7 +214,7 @@ impl Draft {
 }
 
 /// The blocks of a question with choices.
-fn buttons(ask: &Ask) -> Rich {
+fn buttons(ask: &Ask, seeds: Switch) -> Rich {
     let button = |choice: &Choice| {
         let label = if choice.label.is_empty() { &choice.key } else { &choice.label };
         let label = label.chars().take(MAX_LABEL).collect::<String>();
@@ -216,7 +228,10 @@ fn buttons(ask: &Ask) -> Rich {
             Shown::Buttons => Carried::InEvent,
             Shown::Reactions => Carried::Unseen,
         },
-        seeds: ask.choices.iter().map(|choice| choice.key.clone()).collect(),
+        seeds: match seeds {
+            Switch::On => ask.choices.iter().map(|choice| choice.key.clone()).collect(),
+            Switch::Off => Vec::new(),
+        },
     }
 }
 

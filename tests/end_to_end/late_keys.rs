@@ -107,7 +107,6 @@ async fn answered_by_the_backup(trust: &str) -> bool {
     // Under the key that the old device has, and that the new one never gets from its sender.
     alice.say(&room, "second").await;
     let agent = setup.start_with(&["--new-device"]).await;
-    agent.logs("decrypted late").await;
     let passed_over = agent.logs("event does not count");
     let answer = alice.answer(&room, setup.user(), 2);
     tokio::select! {

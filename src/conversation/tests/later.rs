@@ -101,3 +101,34 @@ async fn a_stop_ends_a_turn_that_nobody_attends() {
     assert_eq!(house.requests(), 3);
     assert!(house.room(DIRECT)[1].ends_with("*⏹ Stopped.*"), "{:?}", house.room(DIRECT));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_for_later_waits_for_the_one_that_runs_and_two_that_are_due_together_both_come() {
+    let script = json!({"steps": [
+        set(60, "The first."), set(60, "The second."), {"say": "Set."},
+        {"say": "It takes me a while to say all of this.", "word_ms": 4000},
+        {"expect_last": ["The first."], "say": "One."}, {"expect_last": ["The second."], "say": "Two."},
+    ]});
+    let house = House::with_tools(script).await;
+    house.ask(ALICE, DIRECT, "remind me twice").await;
+    house.pass(Duration::from_secs(50)).await;
+    house.say(ALICE, DIRECT, "and now talk").await;
+    house.pass(minutes(3)).await;
+    house.quiet().await;
+    assert_eq!(house.room(DIRECT)[1..], ["It takes me a while to say all of this.", "One.", "Two."]);
+    assert_eq!(house.requests(), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_note_that_reads_like_a_stop_stops_nothing() {
+    let script = json!({"steps": [
+        set(60, "stop"), {"say": "Set."}, {"say": "One word after another.", "word_ms": 5000}, {"say": "I have stopped it."},
+    ]});
+    let house = House::with_tools(script).await;
+    house.ask(ALICE, DIRECT, "stop it in a minute").await;
+    house.pass(Duration::from_secs(55)).await;
+    house.say(ALICE, DIRECT, "talk").await;
+    house.pass(minutes(2)).await;
+    house.quiet().await;
+    assert_eq!(house.room(DIRECT)[1..], ["One word after another.", "I have stopped it."]);
+}

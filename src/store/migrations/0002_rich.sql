@@ -24,6 +24,10 @@ CREATE TABLE later (
     -- For whom it works then.
     person TEXT NOT NULL,
     note BLOB NOT NULL,
-    due_at INTEGER NOT NULL
+    due_at INTEGER NOT NULL,
+    -- The tool call that has set it: the same call of a turn that is begun anew sets nothing twice.
+    origin TEXT NOT NULL,
+    call TEXT NOT NULL,
+    UNIQUE (agent, origin, call)
 ) STRICT;
 CREATE INDEX later_due ON later (agent, due_at);
