@@ -74,13 +74,6 @@ pub(crate) fn text_of(tables: &Tables, action: &Action, frame: Frame<'_>) -> Tex
         lines.push(Line::Quote { label: tables.card.summary.clone(), lines: summary });
     }
     writer.end(&frame, &mut lines);
-    // Items make one list, so the quotes come after them.
-    lines.sort_by_key(|line| match line {
-        Line::Title(_) => 0,
-        Line::Item { .. } => 1,
-        Line::Quote { .. } => 2,
-        Line::Note(_) => 3,
-    });
     Text(lines)
 }
 
