@@ -15,6 +15,7 @@
 #![recursion_limit = "256"]
 
 pub mod app;
+pub mod asks;
 pub mod check;
 pub mod clock;
 pub mod config;
@@ -24,6 +25,7 @@ pub mod inbox;
 pub mod model;
 pub mod observe;
 pub mod outbox;
+pub mod phone;
 pub mod render;
 pub mod rich;
 pub mod state_dir;

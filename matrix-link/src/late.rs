@@ -11,13 +11,13 @@ use tokio::time::interval;
 
 use crate::{EventKind, Link, Rooms, Sink, SinkError, Undecrypted};
 
-/// How often the key backup is asked for what still waits.
-const BACKUP_EVERY: Duration = Duration::from_secs(60);
-/// How often it is asked for one session, at most.
-const BACKUP_TRIES: u32 = 10;
+/// How soon the key backup is asked for what waits. It is asked again after twice the time, and so on.
+const BACKUP_EVERY: Duration = Duration::from_secs(10);
+/// It is asked for one session no later than after so many times that: within a quarter of an hour.
+const BACKUP_UNTIL: u32 = 64;
 /// Events that are tried in one go; more wait for the next.
 const TRIED_AT_ONCE: u32 = 200;
-/// Sessions whose tries are remembered; beyond it all counts begin anew.
+/// Sessions whose looks are counted; beyond it all counts begin anew.
 const MAX_SESSIONS: usize = 4096;
 
 impl Link {
@@ -27,7 +27,7 @@ impl Link {
             tracing::error!("no encryption: late keys can't be followed");
             return std::future::pending().await;
         };
-        let mut tries: BTreeMap<String, u32> = BTreeMap::new();
+        let mut waited: BTreeMap<String, u32> = BTreeMap::new();
         let mut tick = interval(BACKUP_EVERY);
         // Keys may have come when nobody was there to try.
         self.try_again(sink, None).await;
@@ -43,7 +43,7 @@ impl Link {
                     Some(Err(_)) => self.try_again(sink, None).await,
                     None => return,
                 },
-                _ = tick.tick() => self.ask_backup(sink, &mut tries).await,
+                _ = tick.tick() => self.ask_backup(sink, &mut waited).await,
             }
         }
     }
@@ -65,18 +65,19 @@ impl Link {
         }
     }
 
-    async fn ask_backup(&self, sink: &dyn Sink, tries: &mut BTreeMap<String, u32>) {
-        if tries.len() >= MAX_SESSIONS {
-            tries.clear();
+    /// Asks the backup for the sessions whose time has come; `waited` counts the looks at each.
+    async fn ask_backup(&self, sink: &dyn Sink, waited: &mut BTreeMap<String, u32>) {
+        if waited.len() >= MAX_SESSIONS {
+            waited.clear();
         }
         let sessions: BTreeMap<String, OwnedRoomId> =
             waiting(sink, None).await.into_iter().map(|one| (one.session, one.room)).collect();
         for (session, room) in sessions {
-            let tried = tries.entry(session.clone()).or_default();
-            if *tried >= BACKUP_TRIES {
+            let looks = waited.entry(session.clone()).or_default();
+            *looks = looks.saturating_add(1);
+            if *looks > BACKUP_UNTIL || !looks.is_power_of_two() {
                 continue;
             }
-            *tried += 1;
             match self.client.encryption().backups().download_room_key(&room, &session).await {
                 Ok(true) => self.try_again(sink, Some(&session)).await,
                 Ok(false) => {}

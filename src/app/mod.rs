@@ -25,6 +25,7 @@ use crate::{
     inbox::Inbox,
     observe::{Health, metrics},
     outbox::Outbox,
+    phone::Phones,
     rich::Desk,
     state_dir::StateDir,
     store::Store,
@@ -73,8 +74,10 @@ pub async fn run(config: Config, start: Start) -> anyhow::Result<Ended> {
     let outbox = Outbox::new(link.clone(), store.clone(), &config.outbox, &config.draft);
     let rich =
         Desk::new(outbox.clone(), store.clone(), link.clone(), config.rich.clone(), config.outbox.max_event_bytes);
+    let phones = Phones::new(store.clone(), outbox.clone(), link.clone(), clock.clone(), config.phone.clone());
     let shared = Shared {
         rich,
+        phones: phones.clone(),
         set_later: Notify::new(),
         typing: Typing::new(link.clone()),
         rooms: link.clone(),
@@ -98,6 +101,7 @@ pub async fn run(config: Config, start: Start) -> anyhow::Result<Ended> {
     };
 
     writeln!(io::stdout(), "ready: {}", link.user_id())?;
+    phones.resume().await;
     let confirm = match config.access.trust {
         Trust::Any | Trust::CrossSigned => Confirm::Unseen,
         Trust::Verified => Confirm::Never,

@@ -15,6 +15,7 @@ mod error;
 mod limits;
 mod matrix;
 mod model;
+mod phone;
 mod reader;
 mod rich;
 mod secret;
@@ -34,6 +35,7 @@ pub use self::{
     limits::{Draft, Http, Inbox, Outbox, Store, Turn},
     matrix::{Access, Matrix},
     model::{Endpoint, Model, ResponseFormat, ToolCalls},
+    phone::Phone,
     rich::{Later, Rich, Switch},
 };
 
@@ -60,6 +62,8 @@ pub struct Config {
     pub rich: Rich,
     /// Turns that the agent sets itself.
     pub later: Later,
+    /// The person's phone.
+    pub phone: Phone,
     /// How long things are kept.
     pub store: Store,
     /// What is told over HTTP.
@@ -88,6 +92,7 @@ impl Config {
             inbox: Inbox::read(reader)?,
             rich: Rich::read(reader)?,
             later: Later::read(reader)?,
+            phone: Phone::read(reader)?,
             store: Store::read(reader)?,
             http: Http::read(reader)?,
             log: Log::read(reader)?,

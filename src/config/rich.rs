@@ -37,7 +37,7 @@ pub struct Later {
     pub max_open: u32,
 }
 
-const SWITCH: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];
+pub(super) const SWITCH: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];
 
 impl Rich {
     pub(super) fn read(reader: &mut Reader) -> Result<Self, ConfigError> {

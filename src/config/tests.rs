@@ -107,7 +107,7 @@ fn every_key_is_overridden_by_the_file_and_by_the_environment_alike() {
                     "http.listen" => "127.0.0.1:8091",
                     "log.format" => "json",
                     "rich.complete_text" => "on",
-                    "rich.tools" | "rich.seed_reactions" | "later.tool" => "off",
+                    "rich.tools" | "rich.seed_reactions" | "later.tool" | "phone.tool" => "off",
                     "log.filter" => "debug,waybread=trace",
                     "matrix.state_dir" | "model.script" => "/elsewhere",
                     key if key.ends_with("_file") => &secret,
@@ -217,12 +217,12 @@ fn a_bad_file_is_refused_with_file_line_and_key() {
         (
             "verbose = true",
             "config.toml:1: verbose: unknown key; known here: matrix, access, agent, model, turn, draft, outbox, \
-             inbox, rich, later, store, http, log",
+             inbox, rich, later, phone, store, http, log",
         ),
         (
             "'model.url' = 'http://example.org'",
             "config.toml:1: model.url: unknown key; known here: matrix, access, agent, model, turn, draft, outbox, \
-             inbox, rich, later, store, http, log",
+             inbox, rich, later, phone, store, http, log",
         ),
         // Secrets in the file.
         (

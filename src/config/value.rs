@@ -126,6 +126,11 @@ impl<'a> Found<'a> {
         text.parse().map_err(|reason| ConfigError::Access { place: self.place.clone(), reason, found: self.found() })
     }
 
+    /// A list of short texts.
+    pub(super) fn words(self) -> Result<Vec<String>, ConfigError> {
+        self.elements()?.into_iter().map(|word| word.text(1..=64)).collect()
+    }
+
     /// A list of rooms.
     pub(super) fn room_ids(self) -> Result<Vec<OwnedRoomId>, ConfigError> {
         self.elements()?.into_iter().map(Found::room_id).collect()

@@ -130,6 +130,11 @@ impl Hub {
             }
             return Ok(());
         }
+        if self.may_talk(event)
+            && (self.shared.phones.answered(event).await? || self.shared.phones.announced(event).await?)
+        {
+            return Ok(());
+        }
         match &event.kind {
             EventKind::Message(message) => self.message(event, message, arrival, receipt).await,
             EventKind::Edit { target, message } => self.edit(event, target, message).await,
@@ -196,7 +201,7 @@ impl Hub {
         );
         if let (Some(command), Some(_)) = (command, reason) {
             if self.is_carried_out(event, arrival) {
-                self.command(command, &key).await;
+                self.command(command, &key, event, message).await;
             }
             return Ok(());
         }
@@ -217,11 +222,15 @@ impl Hub {
             None if is_stop_word(words) => self.tell(key, Input::StopWord(event.sender.clone()), receipt),
             None => {}
             Some(_) => {
-                let origin = Origin::Person {
-                    event: event.id.clone(),
-                    device: event.device().cloned(),
-                    capabilities: capabilities(message),
-                };
+                let mut capabilities = capabilities(message);
+                if shared.phones.sent_from_phone(event, message).await? {
+                    shared.phones.chat(&event.room, key.thread.as_ref()).await?;
+                    let phone = phone_actions::capability();
+                    if !capabilities.iter().any(|one| one == phone) {
+                        capabilities.push(phone.to_owned());
+                    }
+                }
+                let origin = Origin::Person { event: event.id.clone(), device: event.device().cloned(), capabilities };
                 let prompt = Prompt {
                     handle,
                     event: event.id.clone(),
@@ -351,12 +360,13 @@ impl Hub {
             store.rewrite_line(&event.room, &edited, &version.sender, &text_of(message)).await?;
             self.tell_room(&event.room, &Input::Edited(edited));
         }
+        self.shared.phones.redacted(event, target).await?;
         self.tell_room(&event.room, &Input::Redacted(target.clone()));
         Ok(())
     }
 
-    async fn command(&self, command: Command<'_>, key: &Key) {
-        if let Some(answer) = commands::answer(command, &self.shared, key).await {
+    async fn command(&self, command: Command<'_>, key: &Key, event: &Event, message: &Message) {
+        if let Some(answer) = commands::answer(command, &self.shared, key, event, message).await {
             self.shared.notice(key, &answer);
         }
     }

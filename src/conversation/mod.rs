@@ -33,6 +33,7 @@ use crate::{
     config,
     model::Model,
     outbox::{Outbox, Place, Text},
+    phone::Phones,
     rich::Desk,
     store::Store,
     tools::Toolbox,
@@ -57,6 +58,8 @@ pub struct Shared {
     pub tools: Toolbox,
     /// Messages with blocks.
     pub rich: Desk,
+    /// People's phones.
+    pub phones: Phones,
     /// Told when a turn was set for later.
     pub set_later: Notify,
     /// Tells the time.

@@ -316,6 +316,7 @@ async fn prepare(shared: Arc<Shared>, key: Key, prompt: &Prompt, fence: Fence) -
     };
     let mut own_tools = shared.rich.tools(&here).await;
     own_tools.extend(later::tool(&shared, &here));
+    own_tools.extend(shared.phones.tool(&here).await);
     let tools = shared.tools.with(own_tools);
     let settings = &shared.settings;
     let attended = matches!(prompt.origin, Origin::Person { .. });

@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 /// Marks a message that is still being written (MSC4357).
 const LIVE: &str = "org.matrix.msc4357.live";
 
+/// How keys of our own begin.
+const OWN_KEYS: &str = "dev.waybread.";
+
 /// A text message as it stands now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Text {
@@ -138,11 +141,11 @@ pub fn first(content: &Value, place: &Place) -> Value {
 /// The content of an event that replaces `target`.
 ///
 /// The outer `m.mentions` is empty: everybody named was notified by the first event (Matrix 1.7, "Mentioning the replaced
-/// event's users"). Blocks stand in the new content alone: a client that knows them knows edits.
+/// event's users"). Blocks and keys of our own stand in the new content alone: a client that knows them knows edits.
 pub fn edit(content: &Value, target: &EventId) -> Value {
     let mut outer = content.clone();
     if let Some(outer) = outer.as_object_mut() {
-        outer.remove(RICH_KEY);
+        outer.retain(|key, _| key != RICH_KEY && !key.starts_with(OWN_KEYS));
     }
     outer["body"] = format!("* {}", content["body"].as_str().unwrap_or_default()).into();
     if let Some(html) = content["formatted_body"].as_str() {

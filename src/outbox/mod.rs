@@ -27,7 +27,7 @@ use std::{
 
 use matrix_link::{Outgoing, Payload, SendError, Sender};
 use ruma::{EventId, OwnedEventId, OwnedRoomId, RoomId};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{
     sync::{Notify, oneshot, watch},
     time::{Instant, sleep_until},
@@ -128,10 +128,10 @@ impl Outbox {
         &self,
         room: OwnedRoomId,
         place: Place,
-        text: &Text,
+        content: Value,
         cause: Option<Cause>,
     ) -> impl Future<Output = Result<OwnedEventId, PostError>> + use<> {
-        self.insert_post(Entry { cause, ..Entry::new(room, place, Instant::now()) }).finish(text)
+        self.insert_post(Entry { cause, ..Entry::new(room, place, Instant::now()) }).finish_with(content)
     }
 
     /// Edits a message that stands there for good, no faster than the pace of edits allows: what is wanted while an edit
@@ -145,18 +145,18 @@ impl Outbox {
         &self,
         room: OwnedRoomId,
         event: OwnedEventId,
-        text: &Text,
+        content: Value,
     ) -> impl Future<Output = Result<OwnedEventId, PostError>> + use<> {
         let (done, result) = oneshot::channel();
         let now = Instant::now();
         let mut next_id = self.0.next_id.lock().unwrap_or_else(PoisonError::into_inner);
         let mut queue = self.queue();
         if let Some(waiting) = queue.waiting_edit(&event) {
-            waiting.want(text.content(), now);
+            waiting.want(content, now);
             waiting.done.push(done);
         } else {
             let mut entry = Entry { done: vec![done], ..Entry::edit_of(event, room, now) };
-            entry.want(text.content(), now);
+            entry.want(content, now);
             *next_id += 1;
             queue.posts.insert(*next_id, entry);
         }
@@ -415,11 +415,15 @@ impl Post {
     ///
     /// # Errors
     /// See [`PostError`].
-    pub fn finish(mut self, text: &Text) -> impl Future<Output = Result<OwnedEventId, PostError>> + use<> {
+    pub fn finish(self, text: &Text) -> impl Future<Output = Result<OwnedEventId, PostError>> + use<> {
+        self.finish_with(text.content())
+    }
+
+    fn finish_with(mut self, content: Value) -> impl Future<Output = Result<OwnedEventId, PostError>> + use<> {
         self.finished = true;
         let (done, result) = oneshot::channel();
         if let Some(entry) = self.outbox.queue().posts.get_mut(&self.id) {
-            entry.want(text.content(), Instant::now());
+            entry.want(content, Instant::now());
             entry.last = true;
             entry.done.push(done);
         }

@@ -73,7 +73,7 @@ impl Desk {
         }
         let own = parts.rooms.user_id().to_owned();
         parts.store.rewrite_line(&room, &event, &own, &remembered_text(text)).await?;
-        Ok(parts.outbox.edit(room, event, text))
+        Ok(parts.outbox.edit(room, event, text.content()))
     }
 
     /// A message of the agent's own that can be edited.

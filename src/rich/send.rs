@@ -39,7 +39,7 @@ impl RichSend {
             desk.0.outbox.seed(&room, &event, &text);
             return Ok(format!("It stands there already, as [{handle}] ({event}): the same call sends nothing twice."));
         }
-        let sent = desk.0.outbox.send(room.clone(), place.clone(), &text, Some(Cause::Call(cause))).await?;
+        let sent = desk.0.outbox.send(room.clone(), place.clone(), text.content(), Some(Cause::Call(cause))).await?;
         let handle = desk.remember(&room, place.thread, &sent, words, &text).await?;
         desk.0.outbox.seed(&room, &sent, &text);
         Ok(if room == here.room {

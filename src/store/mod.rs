@@ -8,9 +8,11 @@
 //!
 //! One file per table's verbs. All methods are one transaction each.
 
+mod asks;
 mod inbox;
 mod later;
 mod outbox;
+mod phone;
 mod retention;
 mod rich;
 mod seal;
@@ -28,6 +30,7 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
+pub use asks::Ask;
 pub use inbox::Received;
 pub use later::{Later, NewLater};
 pub use outbox::{Call, Cause, NewPayload, Part, Sent};

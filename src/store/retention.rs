@@ -25,6 +25,7 @@ impl Store {
                 "UPDATE transcript SET text = NULL WHERE agent = ? AND sent_at < ? AND text IS NOT NULL",
                 before(keep.keep_transcript),
             ),
+            ("DELETE FROM ask WHERE agent = ? AND verdict IS NOT NULL AND asked_at < ?", before(keep.keep_events)),
             ("DELETE FROM rich WHERE agent = ? AND sent_at < ?", before(keep.keep_transcript)),
         ] {
             let done = sqlx::query(query).bind(self.agent()).bind(time).execute(&mut *transaction).await?;

@@ -86,6 +86,12 @@ impl Incoming {
         self
     }
 
+    /// It came from this signed device.
+    pub fn device(mut self, device: &str) -> Self {
+        self.protection = Protection::Encrypted { device: Some(device.into()), standing: Standing::CrossSigned };
+        self
+    }
+
     /// It came from such a device.
     pub fn standing(mut self, standing: Standing) -> Self {
         self.protection = Protection::Encrypted { device: Some(owned_device_id!("DEVICE")), standing };

@@ -37,6 +37,7 @@ use crate::{
     model::{Chain, Model, Retry, Scripted},
     observe::{Health, Watched},
     outbox::Outbox,
+    phone::Phones,
     rich::Desk,
     store::Store,
     tools::{Now, Toolbox},
@@ -188,11 +189,14 @@ impl House {
             config.rich.clone(),
             config.outbox.max_event_bytes,
         );
+        let phones = Phones::new(store.clone(), outbox.clone(), server.clone(), clock.clone(), config.phone.clone());
+        at_once(phones.resume()).await;
         let Config {
             access, agent, model, turn, draft, outbox: sending, inbox: receiving, later, rich: blocks, ..
         } = config;
         let shared = Shared {
             rich,
+            phones,
             set_later: Notify::new(),
             settings: Settings {
                 access,

@@ -49,6 +49,25 @@ pub enum Run {
     Done(Output),
     /// It has begun, and what comes behind it need not wait for its end.
     Begun(BoxFuture<'static, Output>),
+    /// It has asked a person: the turn's working time does not run until they have answered.
+    Asks(BoxFuture<'static, Output>),
+}
+
+/// A call that has begun.
+pub struct Begun {
+    /// What it leads to.
+    pub output: BoxFuture<'static, Output>,
+    /// Whether the turn's working time runs meanwhile.
+    pub time: WorkingTime,
+}
+
+/// Whether a turn's working time runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkingTime {
+    /// It does.
+    Runs,
+    /// It stands still: a person is awaited.
+    Stands,
 }
 
 impl From<Output> for Run {
@@ -86,7 +105,12 @@ impl Output {
 
     /// A refusal: what is wrong, written for the model.
     pub fn refusal(reason: impl fmt::Display) -> Self {
-        Self { outcome: Outcome::Refused, ..Self::new(format!("Error: {reason}")) }
+        Self::refused(format!("Error: {reason}"))
+    }
+
+    /// A refusal in a contract's own words.
+    pub fn refused(text: impl Into<String>) -> Self {
+        Self { outcome: Outcome::Refused, ..Self::new(text) }
     }
 }
 
@@ -114,21 +138,18 @@ impl Toolbox {
     }
 
     /// Checks a call and begins it in a turn of this origin. Whatever happens is an [`Output`] for the model.
-    pub async fn begin(&self, call: &ToolCall, origin: &Origin) -> BoxFuture<'static, Output> {
-        match self.checked(call) {
-            Err(refusal) => {
-                // A name that no tool has may quote anything that the model has read.
-                let tool = self.find(&call.name).map(|tool| tool.spec().name);
-                noted(tool, ready(Output::refusal(refusal)).boxed())
-            }
-            Ok((tool, arguments)) => {
-                let output = match tool.run(arguments, origin).await {
-                    Run::Done(output) => ready(output).boxed(),
-                    Run::Begun(output) => output,
-                };
-                noted(Some(call.name.clone()), output)
-            }
-        }
+    pub async fn begin(&self, call: &ToolCall, origin: &Origin) -> Begun {
+        let (tool, run) = match self.checked(call) {
+            // A name that no tool has may quote anything that the model has read.
+            Err(refusal) => (self.find(&call.name).map(|tool| tool.spec().name), Output::refusal(refusal).into()),
+            Ok((tool, arguments)) => (Some(call.name.clone()), tool.run(arguments, origin).await),
+        };
+        let (output, time) = match run {
+            Run::Done(output) => (ready(output).boxed(), WorkingTime::Runs),
+            Run::Begun(output) => (output, WorkingTime::Runs),
+            Run::Asks(output) => (output, WorkingTime::Stands),
+        };
+        Begun { output: noted(tool, output), time }
     }
 
     fn checked(&self, call: &ToolCall) -> Result<(&dyn Tool, Value), String> {
@@ -218,7 +239,7 @@ mod tests {
     async fn called(name: &str, arguments: &str) -> String {
         let call = ToolCall { id: "1".into(), name: name.into(), arguments: arguments.into() };
         let origin = Origin::Unattended { why: "a test".into() };
-        Toolbox::new(vec![Arc::new(Echo)]).begin(&call, &origin).await.await.text
+        Toolbox::new(vec![Arc::new(Echo)]).begin(&call, &origin).await.output.await.text
     }
 
     #[tokio::test]

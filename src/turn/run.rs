@@ -20,7 +20,7 @@ use crate::{
     model::{Delta, Finish, Message, Model, Request, ToolCall},
     observe::metrics::{self, RunningTurn},
     outbox::{Outbox, Post},
-    tools::{Output, Toolbox},
+    tools::{Begun, Output, Toolbox, WorkingTime},
 };
 
 /// Tool calls of one step that are run; a model that writes more is told so.
@@ -116,7 +116,7 @@ impl Turn {
         seen: &mut i64,
         steering: &mut Steering,
     ) -> Result<(End, Option<&'static str>), TurnError> {
-        let deadline = Instant::now() + self.limits.max_time;
+        let mut deadline = Instant::now() + self.limits.max_time;
         let prompt = *seen;
         let mut breaker = LoopBreaker::new(self.limits.loop_hints);
         let mut record: Vec<Message> = Vec::new();
@@ -159,7 +159,7 @@ impl Turn {
                 return Ok((End::Answered, (finish == Finish::Length).then_some(ANSWER_CUT)));
             }
             record.push(Message::Assistant { text: said, calls: calls.clone() });
-            let outputs = match self.call(&calls, steering, deadline).await {
+            let outputs = match self.call(&calls, steering, &mut deadline).await {
                 Ok(outputs) => outputs,
                 Err(end) => return ended(end),
             };
@@ -222,30 +222,61 @@ impl Turn {
     }
 
     /// Runs the calls of a step: begun in their order, and then all awaited. An edit of the prompt is seen at the next
-    /// step: the calls were made in good faith.
-    async fn call(&self, calls: &[ToolCall], steering: &mut Steering, deadline: Instant) -> Result<Vec<Output>, End> {
+    /// step: the calls were made in good faith. While a person is awaited the deadline moves on.
+    async fn call(
+        &self,
+        calls: &[ToolCall],
+        steering: &mut Steering,
+        deadline: &mut Instant,
+    ) -> Result<Vec<Output>, End> {
         let origin = steering.origin().clone();
-        let running = async {
+        let beginning = async {
             let mut begun = Vec::new();
             for (index, call) in calls.iter().enumerate() {
                 begun.push(if index < MAX_CALLS {
                     self.tools.begin(call, &origin).await
                 } else {
-                    ready(Output::refusal(format!("at most {MAX_CALLS} calls in one step"))).boxed()
+                    let refusal = Output::refusal(format!("at most {MAX_CALLS} calls in one step"));
+                    Begun { output: ready(refusal).boxed(), time: WorkingTime::Runs }
                 });
             }
-            join_all(begun).await
+            begun
         };
-        tokio::pin!(running);
-        loop {
-            tokio::select! {
-                biased;
-                Some(interruption) = steering.interruption() => if interruption == Interruption::Stop {
-                    return Err(End::Stopped);
-                },
-                () = sleep_until(deadline) => return Err(End::Limit(Limit::Time)),
-                outputs = &mut running => return Ok(outputs),
-            }
+        let begun = unless_stopped(beginning, steering, Some(*deadline)).await?;
+        let asks = begun.iter().any(|one| one.time == WorkingTime::Stands);
+        let outputs = join_all(begun.into_iter().map(|one| one.output));
+        if !asks {
+            return unless_stopped(outputs, steering, Some(*deadline)).await;
+        }
+        let asked_at = Instant::now();
+        let outputs = unless_stopped(outputs, steering, None).await?;
+        *deadline += asked_at.elapsed();
+        Ok(outputs)
+    }
+}
+
+/// Awaits something, unless the turn is stopped or its time is over.
+async fn unless_stopped<T>(
+    work: impl Future<Output = T>,
+    steering: &mut Steering,
+    deadline: Option<Instant>,
+) -> Result<T, End> {
+    tokio::pin!(work);
+    let over = async {
+        match deadline {
+            Some(deadline) => sleep_until(deadline).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::pin!(over);
+    loop {
+        tokio::select! {
+            biased;
+            Some(interruption) = steering.interruption() => if interruption == Interruption::Stop {
+                return Err(End::Stopped);
+            },
+            () = &mut over => return Err(End::Limit(Limit::Time)),
+            done = &mut work => return Ok(done),
         }
     }
 }

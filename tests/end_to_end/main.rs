@@ -14,6 +14,7 @@ mod identity;
 mod invites;
 mod late_keys;
 mod limits;
+mod phone;
 mod restart;
 mod rich;
 mod road;

@@ -11,6 +11,7 @@ pub(super) fn answer(shared: &Shared) -> String {
          - edit your question while I answer, and I start over\n\
          - `!model` shows which model answers here; `!model NAME` chooses another\n\
          - `!later` lists what I have set myself for later\n\
+         - `!phone here` says that you write from your phone; then I can propose things to do there\n\
          - `!help` shows this{tools}"
     )
 }

@@ -5,6 +5,9 @@
 mod help;
 mod later;
 mod model;
+mod phone;
+
+use matrix_link::{Event, Message};
 
 use super::{Key, Shared};
 
@@ -19,6 +22,8 @@ pub(super) enum Command<'a> {
     Model(Option<&'a str>),
     /// `!later`, `!later delete NUMBER`.
     Later(Option<&'a str>),
+    /// `!phone`, `!phone here`, `!phone off`.
+    Phone(Option<&'a str>),
     /// Something else with `!` before it.
     Unknown(&'a str),
 }
@@ -36,6 +41,7 @@ impl<'a> Command<'a> {
             "stop" => Self::Stop,
             "model" => Self::Model(some(rest)),
             "later" => Self::Later(some(rest)),
+            "phone" => Self::Phone(some(rest)),
             _ => Self::Unknown(name),
         })
     }
@@ -46,12 +52,19 @@ fn some(rest: &str) -> Option<&str> {
 }
 
 /// Carries out a command and says how it went; None for what is not done here.
-pub(super) async fn answer(command: Command<'_>, shared: &Shared, key: &Key) -> Option<String> {
+pub(super) async fn answer(
+    command: Command<'_>,
+    shared: &Shared,
+    key: &Key,
+    event: &Event,
+    message: &Message,
+) -> Option<String> {
     match command {
         Command::Stop => None,
         Command::Help => Some(help::answer(shared)),
         Command::Model(name) => Some(model::answer(name, shared, key).await),
         Command::Later(words) => Some(later::answer(words, shared, key).await),
+        Command::Phone(words) => Some(phone::answer(words, shared, key, event, message).await),
         Command::Unknown(name) => Some(format!("I don't know `!{name}`. `!help` says what I know.")),
     }
 }
@@ -72,6 +85,7 @@ mod tests {
             ("!model  small one ", Some(Command::Model(Some("small one")))),
             ("!later", Some(Command::Later(None))),
             ("!later delete 3", Some(Command::Later(Some("delete 3")))),
+            ("!phone here", Some(Command::Phone(Some("here")))),
             ("!frobnicate now", Some(Command::Unknown("frobnicate"))),
             ("!", None),
             ("!!", None),

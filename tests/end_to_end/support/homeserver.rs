@@ -104,7 +104,7 @@ impl Homeserver {
     /// Waits until the key backup of an account has so many keys.
     pub async fn until_backed_up(&self, account: &Account, keys: u64) {
         let url = format!("{}/_matrix/client/v3/room_keys/version", self.url);
-        let waited = tokio::time::timeout(std::time::Duration::from_secs(60), async {
+        let waited = tokio::time::timeout(std::time::Duration::from_secs(180), async {
             loop {
                 let answer = self.http.get(&url).bearer_auth(&account.token).send().await.unwrap();
                 let backup: Value = answer.json().await.unwrap();

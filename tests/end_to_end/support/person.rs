@@ -183,6 +183,12 @@ impl Person {
         self.send(room, "m.room.message", content).await
     }
 
+    pub async fn reply(&self, room: &RoomId, target: &EventId, text: &str) -> OwnedEventId {
+        let content = json!({"msgtype": "m.text", "body": text, "m.mentions": {},
+            "m.relates_to": {"m.in_reply_to": {"event_id": target}}});
+        self.send(room, "m.room.message", content).await
+    }
+
     pub async fn edit(&self, room: &RoomId, target: &EventId, text: &str) -> OwnedEventId {
         let content = json!({"msgtype": "m.text", "body": format!("* {text}"), "m.mentions": {},
             "m.new_content": {"msgtype": "m.text", "body": text, "m.mentions": {}},
