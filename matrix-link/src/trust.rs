@@ -59,7 +59,7 @@ pub struct TrustReport {
 #[derive(Debug, thiserror::Error)]
 pub enum ResetError {
     /// The homeserver asks for the password, and there is none.
-    #[error("the homeserver asks for the password to replace the identity, and there is none")]
+    #[error("replacing the identity needs the account's password, and there is none: give it and start again")]
     NoPassword,
     /// The homeserver wants another proof than the password.
     #[error("the homeserver replaces an identity only at its own page for the account, not by the password")]
@@ -171,6 +171,8 @@ impl Link {
     /// # Errors
     /// When the homeserver does not allow it, or the key can't be written.
     pub async fn reset_identity(&self) -> Result<(), ResetError> {
+        // Before anything is undone: the SDK takes the old recovery key and the backup away first.
+        let Some(Credentials::Password(password)) = &self.credentials else { return Err(ResetError::NoPassword) };
         let encryption = self.client.encryption();
         encryption.wait_for_e2ee_initialization_tasks().await;
         let recovery = encryption.recovery();
@@ -180,7 +182,6 @@ impl Link {
             let CrossSigningResetAuthType::Uiaa(uiaa) = asked.auth_type() else {
                 return Err(ResetError::NotByPassword);
             };
-            let Some(Credentials::Password(password)) = &self.credentials else { return Err(ResetError::NoPassword) };
             let user = UserIdentifier::Matrix(MatrixUserIdentifier::new(self.user.to_string()));
             let mut answer = Password::new(user, password.expose_secret().to_owned());
             answer.session.clone_from(&uiaa.session);

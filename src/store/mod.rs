@@ -37,6 +37,8 @@ pub use outbox::{Call, Cause, NewPayload, Part, Sent};
 pub use rich::Blocks;
 pub use transcript::{Line, NewLine};
 
+/// What is sealed as the proof of the key.
+const PROOF: &str = "owner.proof";
 /// How long a writer waits for another one.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -130,7 +132,22 @@ impl Store {
         if owner != agent.as_str() {
             return Err(StoreError::OtherOwner { owner, asked: agent.to_owned() });
         }
-        Ok(Self { pool, agent: agent.to_owned(), seal: Seal::new(key) })
+        let store = Self { pool, agent: agent.to_owned(), seal: Seal::new(key) };
+        store.prove_key().await?;
+        Ok(store)
+    }
+
+    /// Makes sure that the store's words open with this key, before more are sealed with it.
+    async fn prove_key(&self) -> Result<(), StoreError> {
+        let proof: Option<Vec<u8>> = sqlx::query_scalar("SELECT proof FROM owner").fetch_one(&self.pool).await?;
+        match proof {
+            Some(proof) => self.seal.open(PROOF, &proof).map(|_| ()),
+            None => {
+                let sealed = self.seal.seal(PROOF, PROOF)?;
+                sqlx::query("UPDATE owner SET proof = ?").bind(sealed).execute(&self.pool).await?;
+                Ok(())
+            }
+        }
     }
 
     /// Binds the store to the account's device; its words are those of that device's rooms.
@@ -193,6 +210,16 @@ mod tests {
         .unwrap();
         let error = Store::open(&file, user_id!("@bot:example.org"), &KEY).await.unwrap_err();
         assert!(error.to_string().starts_with("the store was written by a newer version"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_store_opens_with_its_own_key_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("store.sqlite3");
+        Store::open(&file, user_id!("@bot:example.org"), &KEY).await.unwrap();
+        Store::open(&file, user_id!("@bot:example.org"), &KEY).await.unwrap();
+        let error = Store::open(&file, user_id!("@bot:example.org"), &[2; 32]).await.unwrap_err();
+        assert!(matches!(error, StoreError::Sealed), "{error}");
     }
 
     #[tokio::test]
