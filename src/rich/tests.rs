@@ -2,7 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::time::Duration;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 
@@ -219,4 +223,40 @@ async fn a_file_in_an_encrypted_room_needs_its_encrypted_form() {
     let house = House::with_tools(json!({"steps": [send(file, "a file"), {"say": "No."}]})).await;
     house.ask(ALICE, DIRECT, "send it").await;
     assert!(house.shown(1).contains("blocks[0].url: this room is encrypted"), "{}", house.shown(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forms_answer_comes_back_with_its_values() {
+    let form = json!({"v": 1, "blocks": [{"type": "form", "id": "order", "title": "Tea", "fields": [
+        {"id": "kind", "label": "Which?", "type": "text"}, {"id": "cups", "label": "Cups", "type": "number"},
+    ]}]});
+    let house = House::with_tools(
+        json!({"steps": [send(form, "Which tea, how many cups?"), no_reply(), {"say": "Two cups."}]}),
+    )
+    .await;
+    house.receive(Incoming::message(ALICE, GROUP, "tea!").mention()).await;
+    house.quiet().await;
+    let used = json!({"id": "order", "values": {"kind": "green", "cups": 2}});
+    house.receive(Incoming::message(BOB, GROUP, "green, 2").with("com.talaagent.mxblocks.used", used)).await;
+    house.quiet().await;
+    let shown = house.shown(2);
+    assert!(shown.contains("(pressed \"order\" on your message [2])\ncups: 2\nkind: green"), "{shown}");
+    assert_eq!(house.room(GROUP).last().unwrap(), "Two cups.");
+}
+
+#[test]
+fn each_blocks_text_reads_well_as_html() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("mxblocks/fixtures");
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let written = |file: &PathBuf| {
+        let payload = format!("{{\"v\": 1, \"blocks\": [{}]}}", fs::read_to_string(file).unwrap());
+        let rich = mxblocks::Rich::parse(&payload).unwrap();
+        let text = rich.markdown();
+        let html = crate::render::to_html(&text).unwrap_or_else(|| format!("(no HTML) {text}"));
+        format!("## {}\n{html}", file.file_stem().unwrap().to_string_lossy())
+    };
+    let all: Vec<_> = files.iter().map(written).collect();
+    assert!(all.len() >= mxblocks::DISPLAY_TYPES.len());
+    insta::assert_snapshot!(all.join("\n\n"));
 }
