@@ -42,7 +42,7 @@ urllib.request.urlopen(urllib.request.Request(sys.argv[1], method='HEAD'), timeo
 ";
 
 /// What the agent has to know to drive so small a model.
-pub fn settings() -> [Variable; 6] {
+pub fn settings() -> [Variable; 7] {
     [
         ("WAYBREAD_MODEL_CONTEXT_TOKENS", CONTEXT_TOKENS.to_string().into()),
         ("WAYBREAD_MODEL_REPLY_TOKENS", REPLY_TOKENS.to_string().into()),
@@ -50,8 +50,9 @@ pub fn settings() -> [Variable; 6] {
         ("WAYBREAD_MODEL_TOOL_CALLS", "constrained".into()),
         ("WAYBREAD_MODEL_RESPONSE_FORMAT", "json_object".into()),
         ("WAYBREAD_MODEL_TEMPERATURE", "0".into()),
-        // Their description is more than it can take in.
+        // More tools than one are more than it can take in.
         ("WAYBREAD_RICH_TOOLS", "off".into()),
+        ("WAYBREAD_LATER_TOOL", "off".into()),
     ]
 }
 
@@ -133,6 +134,7 @@ mod tests {
                 ("WAYBREAD_MODEL_RESPONSE_FORMAT", "json_object".into()),
                 ("WAYBREAD_MODEL_TEMPERATURE", "0".into()),
                 ("WAYBREAD_RICH_TOOLS", "off".into()),
+                ("WAYBREAD_LATER_TOOL", "off".into()),
             ]
         );
     }
