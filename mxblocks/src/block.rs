@@ -8,10 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::blocks::{self, DISPLAY_TYPES, StreamState};
+use crate::canonical::{canonicalize_map, canonicalize_value, measure, measure_map};
 use crate::fault::Fault;
 use crate::markdown;
-use crate::measure::{measure, measure_map};
-use crate::number::{canonicalize_map, canonicalize_value};
 use crate::prompts::{Button, Prompts};
 use crate::rules::{is_absent, words_of};
 use crate::view::View;
@@ -48,9 +47,8 @@ impl Block {
     /// What can be clicked: the buttons, the chips, or the actions of a card or of several, in order.
     #[must_use]
     pub fn actions(&self) -> Vec<Button> {
-        let of_card = |card: View<'_>| -> Vec<Button> {
-            card.items("actions").iter().filter_map(|action| Button::deserialize(action).ok()).collect()
-        };
+        let of_card =
+            |card: View<'_>| -> Vec<Button> { card.items("actions").iter().filter_map(Button::read).collect() };
         match (self, self.kind()) {
             (Self::Buttons(prompts) | Self::Chips(prompts), _) => prompts.items.clone(),
             (Self::Display(map), "card") => of_card(View(map)),
@@ -121,42 +119,43 @@ impl Block {
     /// Sorts a block into its variant. Only buttons and chips are looked into, since only they have a type of their own.
     pub(crate) fn read(value: Value) -> Result<Self, Fault> {
         let Value::Object(map) = value else { return Ok(Self::Unknown(value)) };
-        let newer = map.get("v").and_then(Value::as_u64).is_some_and(|v| v > u64::from(BLOCK_VERSION));
-        match map.get("type").and_then(Value::as_str) {
-            _ if newer => Ok(Self::Unknown(Value::Object(map))),
-            Some("buttons") => prompts(&map, "buttons").map(Self::Buttons),
-            Some("chips") => prompts(&map, "chips").map(Self::Chips),
-            Some(kind) if DISPLAY_TYPES.contains(&kind) => Ok(Self::Display(map)),
-            _ => Ok(Self::Unknown(Value::Object(map))),
+        match sort(&map) {
+            Sort::Buttons => prompts(&map, "buttons").map(Self::Buttons),
+            Sort::Chips => prompts(&map, "chips").map(Self::Chips),
+            Sort::Display => Ok(Self::Display(map)),
+            Sort::Unknown => Ok(Self::Unknown(Value::Object(map))),
         }
+    }
+
+    /// Mends, checks and reads a block: what [`read`](Self::read), [`canonicalize`](Self::canonicalize) and
+    /// [`check`](Self::check) do, in one walk. With its size in bytes.
+    pub(crate) fn admit(mut value: Value) -> Result<(Self, usize), Fault> {
+        let size = canonicalize_value(&mut value, 0).and_then(|size| check_read(&value).map(|()| size));
+        let size = size.map_err(|fault| fault.of_type(kind_of(&value)))?;
+        Ok((Self::read(value)?, size))
     }
 
     pub(crate) fn canonicalize(&mut self) -> Result<(), Fault> {
         match self {
             Self::Buttons(_) | Self::Chips(_) => Ok(()),
-            Self::Display(map) => canonicalize_map(map, 0),
-            Self::Unknown(value) => canonicalize_value(value, 0),
+            Self::Display(map) => canonicalize_map(map, 0).map(drop),
+            Self::Unknown(value) => canonicalize_value(value, 0).map(drop),
         }
     }
 
     /// Checks the block by the rules of its type, and that an event can carry it. Its size in bytes.
     pub(crate) fn check(&self) -> Result<usize, Fault> {
+        let measured = |map: &_| {
+            let size = measure_map(map, 0)?;
+            check_object(self.kind(), map).map(|()| size)
+        };
         match self {
-            Self::Buttons(_) | Self::Chips(_) => self.check_object(&self.prompt_object()),
-            Self::Display(map) => self.check_object(map),
-            Self::Unknown(value) if fallback(value).is_some() => measure(value, 0),
-            Self::Unknown(value) => Err(unknown(value)),
-        }
-    }
-
-    fn check_object(&self, map: &Map<String, Value>) -> Result<usize, Fault> {
-        let size = measure_map(map, 0)?;
-        match (blocks::find(self.kind()), map.get("v")) {
-            (None, _) => Err(unknown_type()),
-            (Some(_), Some(v)) if !is_absent(v) && v.as_u64() != Some(u64::from(BLOCK_VERSION)) => {
-                Err(Fault::new(format!("expected {BLOCK_VERSION}")).in_field("v"))
+            Self::Buttons(_) | Self::Chips(_) => measured(&self.prompt_object()),
+            Self::Display(map) => measured(map),
+            Self::Unknown(value) => {
+                let size = measure(value, 0)?;
+                check_unknown(value).map(|()| size)
             }
-            (Some(kind), _) => kind.shape.check(map).map(|()| size),
         }
     }
 
@@ -169,14 +168,60 @@ impl Block {
     }
 }
 
+/// Which variant an object is.
+enum Sort {
+    Buttons,
+    Chips,
+    Display,
+    Unknown,
+}
+
+fn sort(map: &Map<String, Value>) -> Sort {
+    let newer = map.get("v").and_then(Value::as_u64).is_some_and(|v| v > u64::from(BLOCK_VERSION));
+    match map.get("type").and_then(Value::as_str) {
+        _ if newer => Sort::Unknown,
+        Some("buttons") => Sort::Buttons,
+        Some("chips") => Sort::Chips,
+        Some(kind) if DISPLAY_TYPES.contains(&kind) => Sort::Display,
+        _ => Sort::Unknown,
+    }
+}
+
+fn kind_of(value: &Value) -> &str {
+    value.get("type").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Checks a block as it came.
+fn check_read(value: &Value) -> Result<(), Fault> {
+    match value {
+        Value::Object(map) if !matches!(sort(map), Sort::Unknown) => check_object(kind_of(value), map),
+        _ => check_unknown(value),
+    }
+}
+
+fn check_object(kind: &str, map: &Map<String, Value>) -> Result<(), Fault> {
+    match (blocks::find(kind), map.get("v")) {
+        (None, _) => Err(unknown_type()),
+        (Some(_), Some(v)) if !is_absent(v) && v.as_u64() != Some(u64::from(BLOCK_VERSION)) => {
+            Err(Fault::new(format!("expected {BLOCK_VERSION}")).in_field("v"))
+        }
+        (Some(kind), _) => kind.shape.check(map),
+    }
+}
+
+fn check_unknown(value: &Value) -> Result<(), Fault> {
+    if fallback(value).is_some() { Ok(()) } else { Err(unknown(value)) }
+}
+
 /// The items of a `buttons` or `chips` block, which stand under the type's own name.
 fn prompts(map: &Map<String, Value>, name: &str) -> Result<Prompts, Fault> {
-    match Vec::<Button>::deserialize(map.get(name).unwrap_or(&Value::Null)) {
-        Ok(items) => Ok(Prompts { items }),
-        // The rules say it better.
-        Err(error) => {
+    let items = map.get(name).and_then(Value::as_array);
+    match items.and_then(|items| items.iter().map(Button::read).collect()) {
+        Some(items) => Ok(Prompts { items }),
+        // The rules say what is wrong.
+        None => {
             let by_rules = blocks::find(name).and_then(|kind| kind.shape.check(map).err());
-            Err(by_rules.unwrap_or_else(|| Fault::new(error.to_string())).of_type(name))
+            Err(by_rules.unwrap_or_else(|| Fault::new("expected buttons")).of_type(name))
         }
     }
 }

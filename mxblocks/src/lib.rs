@@ -21,10 +21,10 @@
 
 mod block;
 mod blocks;
+mod canonical;
 mod fault;
 mod keys;
 mod markdown;
-mod measure;
 mod number;
 mod prompts;
 mod rich;
@@ -41,8 +41,9 @@ pub use blocks::{
     DISPLAY_TYPES, MAX_CAPTION, MAX_FILE_NAME, MAX_GALLERY, MAX_LABEL, MAX_MATH_LINE, MAX_PREVIEW_BYTES,
     MAX_PREVIEW_LINES, MAX_PROMPTS, MAX_STREAM_ID, MIN_GALLERY, Math, StreamState, TRACKER_KINDS,
 };
+pub use canonical::{canonical_content, canonicalize};
 pub use keys::{ALBUM_KEYS, ContentKeys, RICH_KEY, RICH_KEY_NEW, RICH_KEYS, USED_KEYS, WriteKey};
-pub use number::{MAX_SAFE_INT, canonical_content, canonicalize, has_float, is_decimal};
+pub use number::{MAX_SAFE_INT, has_float, is_decimal};
 pub use prompts::{Action, Button, Prompts, Style};
 pub use rich::{MAX_BLOCKS, MAX_PAYLOAD, RICH_VERSION, Rich};
 pub use rules::is_mxc;

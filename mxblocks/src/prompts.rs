@@ -1,6 +1,6 @@
 //! Buttons, and what a click on one does.
 
-use serde::de::{DeserializeOwned, Error as _};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -14,15 +14,15 @@ pub struct Prompts {
 }
 
 /// Something to click: a button, a chip, or an action of a card.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Button {
     /// Names the button in the answer to a click: 1 to 64 of `[A-Za-z0-9_.:-]`, once in a message.
-    #[serde(default, deserialize_with = "unless_absent", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// What stands on it: one line of 1 to [`MAX_LABEL`](crate::MAX_LABEL) characters.
     pub label: String,
     /// How it looks. A chip has no style.
-    #[serde(default, deserialize_with = "unless_absent", skip_serializing_if = "Style::is_default")]
+    #[serde(skip_serializing_if = "Style::is_default")]
     pub style: Style,
     /// What a click does.
     pub action: Action,
@@ -47,13 +47,30 @@ impl Button {
         self.id = Some(id.into());
         self
     }
+
+    /// Reads a button; none if it is not one. By hand, since a payload's buttons are read twice as fast so as by serde,
+    /// which would copy each tagged action first.
+    pub(crate) fn read(value: &Value) -> Option<Self> {
+        let button = value.as_object()?;
+        let given = |name: &str| button.get(name).filter(|value| !is_absent(value));
+        Some(Self {
+            id: match given("id") {
+                Some(id) => Some(id.as_str()?.to_owned()),
+                None => None,
+            },
+            label: button.get("label")?.as_str()?.to_owned(),
+            style: match given("style") {
+                Some(style) => Style::read(style.as_str()?)?,
+                None => Style::Default,
+            },
+            action: Action::read(button.get("action")?)?,
+        })
+    }
 }
 
-/// Reads a field for which `null` and a blank string are the same as none.
-fn unless_absent<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(deserializer: D) -> Result<T, D::Error> {
-    match Value::deserialize(deserializer)? {
-        value if is_absent(&value) => Ok(T::default()),
-        value => serde_json::from_value(value).map_err(D::Error::custom),
+impl<'de> Deserialize<'de> for Button {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::read(&Value::deserialize(deserializer)?).ok_or_else(|| D::Error::custom("expected a button"))
     }
 }
 
@@ -71,6 +88,15 @@ pub enum Style {
 }
 
 impl Style {
+    fn read(name: &str) -> Option<Self> {
+        match name {
+            "default" => Some(Self::Default),
+            "primary" => Some(Self::Primary),
+            "danger" => Some(Self::Danger),
+            _ => None,
+        }
+    }
+
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     fn is_default(&self) -> bool {
         *self == Self::Default
@@ -91,4 +117,15 @@ pub enum Action {
         /// The message's text.
         body: String,
     },
+}
+
+impl Action {
+    fn read(value: &Value) -> Option<Self> {
+        let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+        match value.get("type")?.as_str()? {
+            "react" => Some(Self::React { key: text("key")? }),
+            "send" => Some(Self::Send { body: text("body")? }),
+            _ => None,
+        }
+    }
 }

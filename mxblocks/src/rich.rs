@@ -77,10 +77,7 @@ impl Rich {
     /// expected there, such as `blocks[2].rows[0] table: expected 3 cells, one for each column`.
     pub fn parse(json: &str) -> Result<Self, String> {
         let value = serde_json::from_str(json).map_err(|error| format!("the payload is no JSON: {error}"))?;
-        let mut rich = Self::read(value).map_err(|fault| fault.to_string())?;
-        rich.canonicalize()?;
-        rich.validate()?;
-        Ok(rich)
+        Self::admit(value).map_err(|fault| fault.to_string())
     }
 
     /// Replaces each float of the blocks, as [`canonicalize`](crate::canonicalize) does.
@@ -141,39 +138,71 @@ impl Rich {
     }
 
     fn read(value: Value) -> Result<Self, Fault> {
-        let Value::Object(mut payload) = value else { return Err(Fault::new("expected an object with v and blocks")) };
-        let v = match payload.get("v") {
-            None | Some(Value::Null) => RICH_VERSION,
-            Some(v) => v.as_u64().and_then(|v| u32::try_from(v).ok()).ok_or_else(wrong_version)?,
-        };
-        let blocks = match payload.remove("blocks") {
-            Some(Value::Array(blocks)) => blocks,
-            Some(_) => return Err(Fault::new("expected a list of blocks").in_field("blocks")),
-            None => return Err(Fault::new("needs blocks, a list of 1 to 8 objects")),
-        };
+        let (v, blocks) = open(value)?;
         let read = |(index, block)| Block::read(block).map_err(|fault| fault.in_block(index));
         Ok(Self { v, blocks: blocks.into_iter().enumerate().map(read).collect::<Result<_, _>>()? })
     }
 
-    fn check(&self) -> Result<(), Fault> {
-        if self.v != RICH_VERSION {
-            return Err(wrong_version());
+    /// Reads, mends and checks, one block after the other.
+    fn admit(value: Value) -> Result<Self, Fault> {
+        let (v, values) = open(value)?;
+        check_head(v, values.len())?;
+        let mut blocks = Vec::with_capacity(values.len());
+        let mut size = 0;
+        for (index, value) in values.into_iter().enumerate() {
+            let (block, bytes) = Block::admit(value).map_err(|fault| fault.in_block(index))?;
+            size += bytes;
+            blocks.push(block);
         }
-        if !(1..=MAX_BLOCKS).contains(&self.blocks.len()) {
-            let found = self.blocks.len();
-            return Err(Fault::new(format!("expected 1 to {MAX_BLOCKS} blocks, found {found}")).in_field("blocks"));
-        }
-        let mut size = r#"{"v":1,"blocks":[]}"#.len() + self.blocks.len() - 1;
-        let mut ids = BTreeSet::new();
-        for (index, block) in self.blocks.iter().enumerate() {
-            let checked = block.check().and_then(|size| are_new(&mut ids, block).map(|()| size));
-            size += checked.map_err(|fault| fault.of_type(block.kind()).in_block(index))?;
-        }
-        if size > MAX_PAYLOAD {
-            return Err(Fault::new(format!("the payload is too large: {size} bytes, at most {MAX_PAYLOAD}")));
-        }
-        Ok(())
+        check_whole(&blocks, size)?;
+        Ok(Self { v, blocks })
     }
+
+    fn check(&self) -> Result<(), Fault> {
+        check_head(self.v, self.blocks.len())?;
+        let mut size = 0;
+        for (index, block) in self.blocks.iter().enumerate() {
+            size += block.check().map_err(|fault| fault.of_type(block.kind()).in_block(index))?;
+        }
+        check_whole(&self.blocks, size)
+    }
+}
+
+/// A payload's version and its blocks as they came.
+fn open(value: Value) -> Result<(u32, Vec<Value>), Fault> {
+    let Value::Object(mut payload) = value else { return Err(Fault::new("expected an object with v and blocks")) };
+    let v = match payload.get("v") {
+        None | Some(Value::Null) => RICH_VERSION,
+        Some(v) => v.as_u64().and_then(|v| u32::try_from(v).ok()).ok_or_else(wrong_version)?,
+    };
+    match payload.remove("blocks") {
+        Some(Value::Array(blocks)) => Ok((v, blocks)),
+        Some(_) => Err(Fault::new("expected a list of blocks").in_field("blocks")),
+        None => Err(Fault::new("needs blocks, a list of 1 to 8 objects")),
+    }
+}
+
+fn check_head(v: u32, blocks: usize) -> Result<(), Fault> {
+    if v != RICH_VERSION {
+        return Err(wrong_version());
+    }
+    if !(1..=MAX_BLOCKS).contains(&blocks) {
+        return Err(Fault::new(format!("expected 1 to {MAX_BLOCKS} blocks, found {blocks}")).in_field("blocks"));
+    }
+    Ok(())
+}
+
+/// What the blocks, which are right by themselves, may not be together; `size` is the sum of theirs.
+fn check_whole(blocks: &[Block], size: usize) -> Result<(), Fault> {
+    let mut ids = BTreeSet::new();
+    for (index, block) in blocks.iter().enumerate() {
+        are_new(&mut ids, block).map_err(|fault| fault.of_type(block.kind()).in_block(index))?;
+    }
+    let size = size + r#"{"v":1,"blocks":[]}"#.len() + blocks.len() - 1;
+    if size > MAX_PAYLOAD {
+        return Err(Fault::new(format!("the payload is too large: {size} bytes, at most {MAX_PAYLOAD}")));
+    }
+    Ok(())
 }
 
 /// An id names one thing of the message, or an answer could not say which.
