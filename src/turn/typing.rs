@@ -1,16 +1,25 @@
 //! Shows that the agent types while a turn works. Typing is the room's, turns are the threads': it shows as long as any
-//! of them works.
+//! of them works, but for the first moments: an answer that is there at once needs no sign, and each sign costs the
+//! homeserver a round of sync for everybody in the room.
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use matrix_link::Rooms;
 use ruma::OwnedRoomId;
-use tokio::{task::JoinHandle, time::interval};
+use tokio::{
+    task::JoinHandle,
+    time::{interval, sleep},
+};
 
+/// How long a turn works unseen: too short for a person to wonder.
+const UNSEEN: Duration = Duration::from_millis(300);
 /// How often typing is shown anew; the homeserver forgets it after 30 s.
 const EVERY: Duration = Duration::from_secs(20);
 
@@ -26,6 +35,7 @@ struct Board {
 struct Working {
     turns: usize,
     show: JoinHandle<()>,
+    shown: Arc<AtomicBool>,
 }
 
 /// A turn works in a room. To be ended; one that is dropped is forgotten by the homeserver after 30 s.
@@ -47,20 +57,24 @@ impl Typing {
             .entry(room.clone())
             .or_insert_with(|| {
                 let (rooms, room) = (self.0.rooms.clone(), room.clone());
+                let shown = Arc::new(AtomicBool::new(false));
+                let begun = shown.clone();
                 let show = tokio::spawn(async move {
+                    sleep(UNSEEN).await;
+                    begun.store(true, Ordering::Release);
                     let mut tick = interval(EVERY);
                     loop {
                         tick.tick().await;
                         rooms.set_typing(&room, true).await;
                     }
                 });
-                Working { turns: 0, show }
+                Working { turns: 0, show, shown }
             })
             .turns += 1;
         AtWork { typing: self.clone(), room, ended: false }
     }
 
-    /// One turn less; says whether it was the room's last.
+    /// One turn less; says whether it was the room's last, and typing is to be taken back.
     fn leave(&self, room: &OwnedRoomId) -> bool {
         let mut working = self.working();
         let Some(here) = working.get_mut(room) else { return false };
@@ -68,10 +82,10 @@ impl Typing {
         if here.turns > 0 {
             return false;
         }
-        if let Some(here) = working.remove(room) {
+        working.remove(room).is_some_and(|here| {
             here.show.abort();
-        }
-        true
+            here.shown.load(Ordering::Acquire)
+        })
     }
 
     fn working(&self) -> MutexGuard<'_, HashMap<OwnedRoomId, Working>> {
