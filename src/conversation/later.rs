@@ -22,6 +22,8 @@ use crate::{
 /// How far ahead a turn may be set, in seconds.
 const MIN_SECONDS: i64 = 30;
 const MAX_SECONDS: i64 = 86_400;
+/// When a turn is tried again whose conversation was full.
+const TRY_AGAIN: Duration = Duration::from_secs(10);
 /// Characters of a note.
 const MAX_NOTE: usize = 1000;
 
@@ -116,13 +118,19 @@ impl Hub {
         let now = self.shared.clock.now();
         let (due, next) = self.shared.store.due_laters(now).await?;
         self.begun_later.retain(|id| due.iter().any(|one| one.id == *id));
+        let mut next = next.map(|next| now.duration_until(next).unsigned_abs());
         for one in due {
             let id = one.id;
-            if !self.begun_later.contains(&id) && self.begin_later(one).await? {
+            if self.begun_later.contains(&id) {
+                continue;
+            }
+            if self.begin_later(one).await? {
                 self.begun_later.insert(id);
+            } else {
+                next = Some(next.map_or(TRY_AGAIN, |next| next.min(TRY_AGAIN)));
             }
         }
-        Ok(next.map(|next| now.duration_until(next).unsigned_abs()))
+        Ok(next)
     }
 
     /// Waits until a turn was set or has ended: then [`Self::begin_due`] is to be called again.

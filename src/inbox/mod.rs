@@ -17,7 +17,10 @@ use std::{
 use async_trait::async_trait;
 use matrix_link::{Batch, Event, Sink, SinkError, Undecrypted};
 use ruma::{OwnedEventId, RoomId};
-use tokio::sync::{Notify, mpsc};
+use tokio::{
+    sync::{Notify, mpsc},
+    time::{Instant, sleep_until},
+};
 
 use crate::{
     conversation::{Arrival, Hub, Receipt},
@@ -62,19 +65,23 @@ impl Inbox {
     async fn hand_over(&self, hub: &mut Hub, acknowledge: mpsc::UnboundedSender<i64>) {
         let mut handed_over = 0;
         let mut retry = RETRY_FIRST;
+        let mut laters_at = Instant::now();
         loop {
-            let next = match hub.begin_due().await {
-                Ok(next) => next.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN),
-                Err(error) => {
-                    tracing::error!(error = &error as &dyn std::error::Error, "turns for later can't be begun");
-                    RETRY_MAX
-                }
-            };
+            if laters_at <= Instant::now() {
+                let next = match hub.begin_due().await {
+                    Ok(next) => next.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN),
+                    Err(error) => {
+                        tracing::error!(error = &error as &dyn std::error::Error, "turns for later can't be begun");
+                        RETRY_MAX
+                    }
+                };
+                laters_at = Instant::now() + next;
+            }
             match self.hand_over_some(hub, &mut handed_over, &acknowledge).await {
                 Ok(0) => tokio::select! {
                     () = self.arrived.notified() => {}
-                    () = hub.laters_changed() => {}
-                    () = tokio::time::sleep(next) => {}
+                    () = hub.laters_changed() => laters_at = Instant::now(),
+                    () = sleep_until(laters_at) => {}
                 },
                 Ok(_) => retry = RETRY_FIRST,
                 Err(error) => wait(&mut retry, &error).await,

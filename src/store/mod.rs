@@ -101,7 +101,9 @@ impl Store {
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(BUSY_TIMEOUT);
-        Self::with(SqlitePoolOptions::new().max_connections(4).connect_with(options).await?, agent, key).await
+        // A connection to a file does not go away, so it need not be tried before each query.
+        let pool = SqlitePoolOptions::new().max_connections(4).test_before_acquire(false).connect_with(options).await?;
+        Self::with(pool, agent, key).await
     }
 
     /// A store in memory, gone with its last handle.

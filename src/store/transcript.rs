@@ -42,12 +42,11 @@ impl Store {
     /// # Errors
     /// When the store fails.
     pub async fn write_line(&self, room: &RoomId, line: &NewLine) -> Result<i64, StoreError> {
-        let mut transaction = self.pool.begin().await?;
-        sqlx::query(
+        let written = sqlx::query_scalar(
             "INSERT INTO transcript (agent, room, handle, event_id, thread, sender, name, text, reply_to, sent_at)
              SELECT ?1, ?2, COALESCE(MAX(handle), 0) + 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9
              FROM transcript WHERE agent = ?1 AND room = ?2
-             ON CONFLICT (agent, room, event_id) DO NOTHING",
+             ON CONFLICT (agent, room, event_id) DO NOTHING RETURNING handle",
         )
         .bind(self.agent())
         .bind(room.as_str())
@@ -58,16 +57,18 @@ impl Store {
         .bind(self.seal.seal(TEXT, &line.text)?)
         .bind(line.reply_to.as_ref().map(|id| id.as_str()))
         .bind(i64::from(line.sent_at.get()))
-        .execute(&mut *transaction)
+        .fetch_optional(&self.pool)
         .await?;
-        let handle = sqlx::query_scalar("SELECT handle FROM transcript WHERE agent = ? AND room = ? AND event_id = ?")
+        if let Some(handle) = written {
+            return Ok(handle);
+        }
+        let query = "SELECT handle FROM transcript WHERE agent = ? AND room = ? AND event_id = ?";
+        Ok(sqlx::query_scalar(query)
             .bind(self.agent())
             .bind(room.as_str())
             .bind(line.event_id.as_str())
-            .fetch_one(&mut *transaction)
-            .await?;
-        transaction.commit().await?;
-        Ok(handle)
+            .fetch_one(&self.pool)
+            .await?)
     }
 
     /// The newest text of a message. Only its sender can change it. Says whether there was such a message.

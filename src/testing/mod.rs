@@ -79,6 +79,7 @@ pub(crate) struct House {
     pub store: Store,
     pub outbox: Outbox,
     pub health: Health,
+    typing: Typing,
     clock: Arc<TestClock>,
     inbox: Inbox,
     _tasks: JoinSet<()>,
@@ -194,6 +195,7 @@ impl House {
         let Config {
             access, agent, model, turn, draft, outbox: sending, inbox: receiving, later, rich: blocks, ..
         } = config;
+        let typing = Typing::new(server.clone());
         let shared = Shared {
             rich,
             phones,
@@ -209,7 +211,7 @@ impl House {
                 later,
                 rich: blocks,
             },
-            typing: Typing::new(server.clone()),
+            typing: typing.clone(),
             rooms: server.clone(),
             outbox: outbox.clone(),
             store: store.clone(),
@@ -232,7 +234,7 @@ impl House {
             async move { outbox.run().await }
         });
         let model = models.into_iter().next().unwrap().1;
-        let house = Self { server, model, store, outbox, health, clock, inbox, _tasks: tasks };
+        let house = Self { server, model, store, outbox, health, typing, clock, inbox, _tasks: tasks };
         house.settle().await;
         house
     }
@@ -295,7 +297,7 @@ impl House {
 
     /// Time passes until no turn runs.
     pub async fn quiet(&self) {
-        self.until("no turn runs", |house| !house.server.anybody_types()).await;
+        self.until("no turn runs", |house| !house.typing.anybody_works()).await;
     }
 
     /// A question and what follows until no turn runs.

@@ -59,6 +59,7 @@ struct State {
     taken: BTreeMap<OwnedTransactionId, OwnedEventId>,
     sent: Vec<Sent>,
     typing: BTreeMap<OwnedRoomId, Instant>,
+    typing_requests: usize,
     events: BTreeMap<OwnedEventId, Event>,
 }
 
@@ -126,6 +127,11 @@ impl Server {
     /// Whether the agent is shown to type anywhere.
     pub fn anybody_types(&self) -> bool {
         self.state().typing.values().any(|since| since.elapsed() < TYPING_TIMEOUT)
+    }
+
+    /// How often the agent has said that it types, or no longer does.
+    pub fn typing_requests(&self) -> usize {
+        self.state().typing_requests
     }
 
     /// The messages in a room as they stand now: edited, with what is to be known of them before and behind them.
@@ -242,6 +248,7 @@ impl Rooms for Server {
 
     async fn set_typing(&self, room: &RoomId, typing: bool) {
         let mut state = self.state();
+        state.typing_requests += 1;
         if typing {
             state.typing.insert(room.to_owned(), Instant::now());
         } else {

@@ -52,6 +52,12 @@ impl Typing {
         Self(Arc::new(Board { rooms, working: Mutex::default() }))
     }
 
+    /// Whether a turn works anywhere.
+    #[cfg(test)]
+    pub(crate) fn anybody_works(&self) -> bool {
+        !self.working().is_empty()
+    }
+
     pub(super) fn begin(&self, room: OwnedRoomId) -> AtWork {
         self.working()
             .entry(room.clone())

@@ -105,6 +105,20 @@ async fn a_minute_long_answer_stays_within_the_homeservers_default_budget() {
     assert_eq!(refused, 1, "one edit tries whether the server allows more");
 }
 
+#[tokio::test(start_paused = true)]
+async fn typing_shows_while_a_turn_works_but_not_for_an_answer_that_is_there_at_once() {
+    let house = House::new(json!({"steps": [{"say": "4."}, {"say": "It is four.", "word_ms": 1000}]})).await;
+    house.ask(ALICE, DIRECT, "What is 2+2?").await;
+    house.pass(Duration::from_secs(1)).await;
+    assert_eq!((house.room(DIRECT), house.server.typing_requests()), (vec!["4.".to_owned()], 0));
+    house.say(ALICE, DIRECT, "In words?").await;
+    house.pass(Duration::from_millis(350)).await;
+    assert!(house.server.anybody_types());
+    house.quiet().await;
+    assert!(!house.server.anybody_types());
+    assert_eq!(house.server.typing_requests(), 2);
+}
+
 /// The content with its texts cut: they are compared elsewhere.
 fn shortened(content: &Value) -> Value {
     let mut content = content.clone();
