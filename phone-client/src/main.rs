@@ -12,6 +12,8 @@ mod backend;
 mod chat;
 mod cli;
 mod room;
+#[expect(dead_code, reason = "the runner of cards, which uses it, is being written")]
+mod safety;
 mod screen;
 #[expect(dead_code, reason = "the runner of cards, which uses it, is being written")]
 mod settings;

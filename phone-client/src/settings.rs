@@ -1,9 +1,29 @@
-//! `phone.toml` in the state folder: what the phone's owner decides. Every key may be left out.
+//! `phone.toml` in the state folder: what the phone's owner decides. Every key may be left out, and so may the file.
+//!
+//! Nothing is silent: an unknown key or a value that is none is an error of one line, with the file, the line, the key,
+//! what is expected and what was found.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    ops::Range,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use phone_actions::Refusal;
+use toml_edit::{Document, Item, TableLike, Value};
+
+use crate::safety;
 
 /// The file's name.
 pub(crate) const FILE: &str = "phone.toml";
+
+/// The largest file, in bytes.
+const MAX_FILE: u64 = 1 << 20;
+
+/// Characters of a found value that an error shows.
+const MAX_SHOWN: usize = 60;
 
 /// All that the owner decides, checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,7 +36,7 @@ pub(crate) struct Settings {
     pub(crate) confirm: ConfirmBy,
     /// `[exec]`: the owner's programs.
     pub(crate) exec: Exec,
-    /// `[apps]`: an app as its owner calls it, and its package. The names are folded by [`crate::safety`].
+    /// `[apps]`: an app by its [folded](safety::folded) name, and its package, with or without an activity behind `/`.
     pub(crate) apps: BTreeMap<String, String>,
 }
 
@@ -70,5 +90,342 @@ pub(crate) struct Exec {
 impl Default for Exec {
     fn default() -> Self {
         Self { programs: BTreeMap::new(), confirm: None, timeout: Duration::from_secs(30) }
+    }
+}
+
+/// Why the settings can't be used. The text is one line.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SettingsError {
+    /// The file can't be read.
+    #[error("{file}: {reason}")]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// What the system says.
+        reason: io::Error,
+    },
+    /// The file is no TOML.
+    #[error("{file}:{line}: {message}")]
+    Syntax {
+        /// The file.
+        file: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What the parser says.
+        message: String,
+    },
+    /// A key that means nothing, or a value that is none.
+    #[error("{file}:{line}: {key}: {problem}")]
+    Key {
+        /// The file.
+        file: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The key's path, such as `exec.confirm`.
+        key: String,
+        /// What is expected, and what was found.
+        problem: String,
+    },
+}
+
+impl Settings {
+    /// Reads the settings in a state folder; the defaults where there is no file.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub(crate) fn load(state_dir: &Path) -> Result<Self, SettingsError> {
+        let file = state_dir.join(FILE);
+        let unreadable = |reason| SettingsError::Unreadable { file: file.clone(), reason };
+        match fs::metadata(&file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Ok(metadata) if metadata.len() > MAX_FILE => return Err(unreadable(io::ErrorKind::FileTooLarge.into())),
+            Ok(_) | Err(_) => {}
+        }
+        Self::parse(&file, fs::read_to_string(&file).map_err(unreadable)?)
+    }
+
+    fn parse(file: &Path, text: String) -> Result<Self, SettingsError> {
+        let document = Document::parse(text.clone()).map_err(|error| SettingsError::Syntax {
+            file: file.to_owned(),
+            line: line(&text, error.span()),
+            message: one_line(error.message()),
+        })?;
+        let source = Source { file, text: &text };
+        let root = source.table("", document.as_table(), &["backend", "heat_guard", "confirm", "exec", "apps"])?;
+        let settings = Self {
+            backend: root.choice("backend", &BACKENDS)?,
+            heat_guard: root.choice("heat_guard", &HEAT_GUARDS)?,
+            confirm: root.choice("confirm", &CONFIRM_BY)?,
+            exec: root.below("exec", &["programs", "confirm", "timeout_seconds"])?.map_or(Ok(Exec::default()), exec)?,
+            apps: root.open_table("apps")?.map_or(Ok(BTreeMap::new()), apps)?,
+        };
+        if settings.backend == BackendKind::Exec && settings.exec.programs.is_empty() {
+            return Err(root.problem("backend", "\"exec\" needs a program in [exec.programs]"));
+        }
+        Ok(settings)
+    }
+}
+
+const BACKENDS: [(&str, BackendKind); 4] = [
+    ("auto", BackendKind::Auto),
+    ("termux", BackendKind::Termux),
+    ("exec", BackendKind::Exec),
+    ("terminal", BackendKind::Terminal),
+];
+const HEAT_GUARDS: [(&str, HeatGuard); 3] =
+    [("minimal", HeatGuard::Minimal), ("medium", HeatGuard::Medium), ("high", HeatGuard::High)];
+const CONFIRM_BY: [(&str, ConfirmBy); 2] = [("dialog", ConfirmBy::Dialog), ("notification", ConfirmBy::Notification)];
+
+fn exec(table: Table<'_>) -> Result<Exec, SettingsError> {
+    let mut exec = Exec::default();
+    if let Some(programs) = table.open_table("programs")? {
+        for name in programs.keys() {
+            let call = serde_json::json!({"action": name});
+            if matches!(phone_actions::check(&call), Err(Refusal::UnknownAction { .. })) {
+                return Err(programs.problem(name, "there is no such action"));
+            }
+            exec.programs.insert(name.to_owned(), programs.command(name)?);
+        }
+    }
+    if table.item("confirm").is_some() {
+        exec.confirm = Some(table.command("confirm")?);
+    }
+    if let Some(item) = table.item("timeout_seconds") {
+        let seconds = item.as_integer().and_then(|seconds| u64::try_from(seconds).ok());
+        let seconds = seconds.filter(|seconds| (1..=3600).contains(seconds));
+        let seconds = seconds.ok_or_else(|| table.expected("timeout_seconds", "a whole number from 1 to 3600"))?;
+        exec.timeout = Duration::from_secs(seconds);
+    }
+    Ok(exec)
+}
+
+fn apps(table: Table<'_>) -> Result<BTreeMap<String, String>, SettingsError> {
+    let mut apps = BTreeMap::new();
+    for name in table.keys() {
+        let folded = safety::folded(name);
+        if folded.is_empty() {
+            return Err(table.problem(name, "the name of an app has a letter or a digit in it"));
+        }
+        let package = table.item(name).and_then(Item::as_str).filter(|package| is_package(package));
+        let package = package.ok_or_else(|| {
+            table.expected(name, "a package such as \"org.mozilla.firefox\", or \"package/.Activity\"")
+        })?;
+        if apps.insert(folded, package.to_owned()).is_some() {
+            return Err(table.problem(name, "an app of this name stands there already"));
+        }
+    }
+    Ok(apps)
+}
+
+/// Whether a text is the name of a package, and of an activity behind a `/` if there is one.
+fn is_package(text: &str) -> bool {
+    let word = |word: &str, more: &str| {
+        word.starts_with(|c: char| c.is_ascii_alphabetic())
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || more.contains(c))
+    };
+    let (package, activity) =
+        text.split_once('/').map_or((text, None), |(package, activity)| (package, Some(activity)));
+    package.contains('.')
+        && package.split('.').all(|part| word(part, ""))
+        && activity.is_none_or(|activity| {
+            activity.strip_prefix('.').unwrap_or(activity).split('.').all(|part| word(part, "$"))
+        })
+}
+
+/// The file that is read.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    file: &'a Path,
+    text: &'a str,
+}
+
+/// A table of the file.
+struct Table<'a> {
+    source: Source<'a>,
+    /// The path of its keys: empty, or with a dot at its end.
+    path: String,
+    table: &'a dyn TableLike,
+}
+
+impl<'a> Source<'a> {
+    /// A table in which only some keys are known.
+    fn table(self, path: &str, table: &'a dyn TableLike, known: &[&str]) -> Result<Table<'a>, SettingsError> {
+        let table = Table { source: self, path: path.to_owned(), table };
+        match table.keys().find(|key| !known.contains(key)) {
+            Some(key) => Err(table.problem(key, &format!("unknown key; known here: {}", known.join(", ")))),
+            None => Ok(table),
+        }
+    }
+}
+
+impl<'a> Table<'a> {
+    fn keys(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.table.iter().map(|(key, _)| key)
+    }
+
+    fn item(&self, key: &str) -> Option<&'a Item> {
+        self.table.get(key)
+    }
+
+    /// A table in this one, of which all keys are known.
+    fn below(&self, key: &str, known: &[&str]) -> Result<Option<Table<'a>>, SettingsError> {
+        let Some(table) = self.open_table(key)? else { return Ok(None) };
+        self.source.table(&table.path, table.table, known).map(Some)
+    }
+
+    /// A table in this one that may have any keys.
+    fn open_table(&self, key: &str) -> Result<Option<Table<'a>>, SettingsError> {
+        let Some(item) = self.item(key) else { return Ok(None) };
+        let table = item.as_table_like().ok_or_else(|| self.expected(key, "a table"))?;
+        Ok(Some(Table { source: self.source, path: format!("{}{key}.", self.path), table }))
+    }
+
+    /// One of the words, as what it stands for; the default where there is no such key.
+    fn choice<T: Copy + Default>(&self, key: &str, words: &[(&str, T)]) -> Result<T, SettingsError> {
+        let Some(item) = self.item(key) else { return Ok(T::default()) };
+        let chosen = item.as_str().and_then(|text| words.iter().find(|(word, _)| *word == text));
+        chosen.map(|(_, choice)| *choice).ok_or_else(|| {
+            let words: Vec<_> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+            self.expected(key, &words.join(" or "))
+        })
+    }
+
+    /// A program and its arguments.
+    fn command(&self, key: &str) -> Result<Vec<String>, SettingsError> {
+        let words = self.item(key).and_then(Item::as_array);
+        let words = words.and_then(|words| words.iter().map(|word| Value::as_str(word).map(str::to_owned)).collect());
+        let named = |words: &Vec<String>| words.first().is_some_and(|program| !program.is_empty());
+        words.filter(named).ok_or_else(|| self.expected(key, "a list of a program and its arguments"))
+    }
+
+    fn expected(&self, key: &str, expected: &str) -> SettingsError {
+        let span = self.item(key).and_then(Item::span);
+        let written = span.and_then(|span| self.source.text.get(span)).unwrap_or("a table");
+        self.problem(key, &format!("expected {expected}, found {}", shown(written)))
+    }
+
+    fn problem(&self, key: &str, problem: &str) -> SettingsError {
+        let span = self.table.key(key).and_then(|key| key.span()).or_else(|| self.item(key).and_then(Item::span));
+        SettingsError::Key {
+            file: self.source.file.to_owned(),
+            line: line(self.source.text, span),
+            key: shown(&format!("{}{key}", self.path)),
+            problem: problem.to_owned(),
+        }
+    }
+}
+
+/// The line where a span begins, from 1.
+fn line(text: &str, span: Option<Range<usize>>) -> usize {
+    let before = span.and_then(|span| text.get(..span.start)).unwrap_or_default();
+    before.matches('\n').count() + 1
+}
+
+fn one_line(text: &str) -> String {
+    text.split(|c: char| c.is_control()).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+fn shown(text: &str) -> String {
+    let line = one_line(text);
+    if line.chars().count() <= MAX_SHOWN {
+        return line;
+    }
+    line.chars().take(MAX_SHOWN - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(text: &str) -> Result<Settings, SettingsError> {
+        Settings::parse(Path::new("phone.toml"), text.to_owned())
+    }
+
+    #[test]
+    fn without_a_file_or_in_an_empty_one_all_is_as_it_is_by_default() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Settings::load(folder.path()).unwrap(), Settings::default());
+        fs::write(folder.path().join(FILE), "# nothing\n").unwrap();
+        assert_eq!(Settings::load(folder.path()).unwrap(), Settings::default());
+        fs::write(folder.path().join(FILE), b"\xff").unwrap();
+        assert!(matches!(Settings::load(folder.path()), Err(SettingsError::Unreadable { .. })));
+    }
+
+    #[test]
+    fn every_key_is_read() {
+        let text = r#"
+            backend = "exec"
+            heat_guard = "high"
+            confirm = "notification"
+            [exec]
+            confirm = ["ask", "--now"]
+            timeout_seconds = 5
+            programs = { alarm = ["clock"] }
+            [apps]
+            "Fire Fox" = "org.mozilla.firefox"
+            Notes = "org.example.notes_2/.ui.Main$Start"
+        "#;
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let expected = Settings {
+            backend: BackendKind::Exec,
+            heat_guard: HeatGuard::High,
+            confirm: ConfirmBy::Notification,
+            exec: Exec {
+                programs: BTreeMap::from([("alarm".to_owned(), words(&["clock"]))]),
+                confirm: Some(words(&["ask", "--now"])),
+                timeout: Duration::from_secs(5),
+            },
+            apps: BTreeMap::from([
+                ("firefox".to_owned(), "org.mozilla.firefox".to_owned()),
+                ("notes".to_owned(), "org.example.notes_2/.ui.Main$Start".to_owned()),
+            ]),
+        };
+        assert_eq!(read(text).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line_and_key() {
+        let wrong = [
+            "backend = ",
+            "\nback_end = \"auto\"",
+            "backend = \"android\"",
+            "backend = 5",
+            "backend = \"exec\"",
+            "heat_guard = \"off\"",
+            "confirm = \"none\"",
+            "exec = 5",
+            "[exec]\nconfirm = \"none\"",
+            "[exec]\nconfirm = []",
+            "[exec]\nconfirm = [\"\"]",
+            "[exec]\ntimeout_seconds = 0",
+            "[exec]\ntimeout_seconds = 1.5",
+            "[exec]\nprogram = 1",
+            "[exec.programs]\nalarm = [\"a\"]\nfly = [\"b\"]",
+            "[exec.programs]\nalarm = [\"a\", 5]",
+            "[exec.programs]\nalarm = \"rm -rf /\"",
+            "[apps]\nFirefox = \"firefox\"",
+            "[apps]\nFirefox = \"org.mozilla.firefox -d x\"",
+            "[apps]\nFirefox = \"-n.a/.B\"",
+            "[apps]\n\"!\" = \"org.example.a\"",
+            "[apps]\nMaps = \"org.example.a\"\n\"m-a-p-s\" = \"org.example.b\"",
+            "[apps.\"a\\nb\"]",
+        ];
+        let told: Vec<_> = wrong.iter().map(|text| format!("{text:?}\n    {}", read(text).unwrap_err())).collect();
+        insta::assert_snapshot!(told.join("\n"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused_in_one_line(
+            key in "backend|exec|exec\\.programs|exec\\.confirm|apps|apps\\.a|\\PC{0,5}", value in "\\PC{0,20}|\\[\"\\PC{0,3}\"\\]|[0-9]{1,20}"
+        ) {
+            if let Err(error) = read(&format!("{key} = {value}")) {
+                prop_assert!(!error.to_string().contains('\n'));
+            }
+        }
     }
 }

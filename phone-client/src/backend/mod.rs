@@ -4,11 +4,27 @@
 //! and only after a [`Decision::Confirmed`] [`perform`](Backend::perform). None of them decides by itself: whether a
 //! card may be shown is the runner's, whether an action may be done is [`safety`](crate::safety)'s.
 
-use std::{io, time::Duration};
+pub(crate) mod buttons;
+mod exec;
+mod run;
+pub(crate) mod terminal;
+mod termux;
+
+use std::{env, ffi::OsString, io, path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use phone_actions::{Action, CardId};
 use ruma::UserId;
+
+use crate::settings::{BackendKind, Settings};
+
+use exec::Exec;
+use run::RunError;
+use terminal::Terminal;
+use termux::Termux;
+
+#[cfg(test)]
+pub(crate) use termux::any_call;
 
 /// A phone, or what stands for one.
 #[async_trait]
@@ -54,13 +70,15 @@ impl Prompt<'_> {
 }
 
 /// What the person decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Decision {
-    /// Yes: do it.
+    /// Do it.
+    #[value(name = "yes")]
     Confirmed,
-    /// No.
+    /// Don't.
+    #[value(name = "no")]
     Declined,
-    /// STOP: what is open is declined, and the client ends.
+    /// Decline what is open, and end the client.
     Stop,
 }
 
@@ -109,4 +127,79 @@ pub(crate) enum BackendError {
     /// Nobody reads the terminal any more.
     #[error("the terminal's input has ended")]
     InputEnded,
+}
+
+impl From<RunError> for BackendError {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Start { program, reason } | RunError::Wait { program, reason } => {
+                Self::Program { program, reason }
+            }
+            RunError::TooLong { program, limit } => {
+                Self::Answer { program, what: format!("was ended after {} s", limit.as_secs()) }
+            }
+            RunError::Unnamed => Self::Answer { program: String::new(), what: "no program is named".to_owned() },
+        }
+    }
+}
+
+/// The back end that the settings ask for. The terminal is what the terminal's own back end uses, and the owner's programs
+/// where none of them asks the person; its keyboard is to be taken from it before.
+///
+/// # Errors
+/// It is not known where this program or the state folder is.
+pub(crate) fn open(settings: &Settings, state_dir: &Path, terminal: Terminal) -> io::Result<Arc<dyn Backend>> {
+    let variable = |name: &str| env::var_os(name);
+    Ok(match detected(settings, is_termux(variable)) {
+        BackendKind::Termux => Arc::new(Termux::new(settings.clone(), state_dir)?),
+        BackendKind::Exec => Arc::new(Exec::new(settings.exec.clone(), terminal)),
+        BackendKind::Terminal | BackendKind::Auto => Arc::new(terminal),
+    })
+}
+
+/// Which back end it is; never [`BackendKind::Auto`].
+fn detected(settings: &Settings, is_termux: bool) -> BackendKind {
+    match settings.backend {
+        BackendKind::Auto if is_termux => BackendKind::Termux,
+        BackendKind::Auto if !settings.exec.programs.is_empty() => BackendKind::Exec,
+        BackendKind::Auto => BackendKind::Terminal,
+        kind => kind,
+    }
+}
+
+/// Whether this runs in Termux: it says so itself, or its programs are there.
+fn is_termux(variable: impl Fn(&str) -> Option<OsString>) -> bool {
+    let is_there = |folder: &Path| folder.join("termux-dialog").is_file();
+    variable("TERMUX_VERSION").is_some()
+        || variable("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| is_there(&folder)))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn the_back_end_is_found_unless_it_is_named() {
+        let mut settings = Settings::default();
+        assert_eq!(detected(&settings, true), BackendKind::Termux);
+        assert_eq!(detected(&settings, false), BackendKind::Terminal);
+        settings.exec.programs.insert("torch".to_owned(), vec!["light".to_owned()]);
+        assert_eq!(detected(&settings, true), BackendKind::Termux);
+        assert_eq!(detected(&settings, false), BackendKind::Exec);
+        settings.backend = BackendKind::Terminal;
+        assert_eq!(detected(&settings, true), BackendKind::Terminal);
+    }
+
+    #[test]
+    fn termux_is_known_by_its_variable_or_its_programs() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = env::join_paths(["/nowhere".as_ref(), folder.path()]).unwrap();
+        let by_path = |name: &str| (name == "PATH").then(|| path.clone());
+        assert!(!is_termux(|_| None) && !is_termux(by_path));
+        std::fs::write(folder.path().join("termux-dialog"), "").unwrap();
+        assert!(is_termux(by_path));
+        assert!(is_termux(|name| (name == "TERMUX_VERSION").then(|| "0.118".into())));
+    }
 }
