@@ -158,7 +158,8 @@ mod tests {
     #[tokio::test]
     async fn an_argument_is_text_whatever_it_looks_like() {
         let odd = ["-n", "--es", "'\"", "; true", "$(id)", "`id`", "a\nb", ""].map(str::to_owned);
-        let argv: Vec<_> = sh("for a; do printf '<%s>' \"$a\"; done").into_iter().chain(["sh".into()]).chain(odd);
+        let script = sh("for a; do printf '<%s>' \"$a\"; done");
+        let argv: Vec<_> = script.into_iter().chain(["sh".to_owned()]).chain(odd).collect();
         let ended = run(&argv, b"", None).await.unwrap();
         assert_eq!(ended.out, "<-n><--es><'\"><; true><$(id)><`id`><a\nb><>");
     }
@@ -170,17 +171,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn at_the_end_of_its_time_a_program_is_killed_with_its_children() {
-        let folder = tempfile::tempdir().unwrap();
+    async fn at_the_end_of_its_time_or_when_nobody_waits_any_more_a_program_is_killed_with_its_children() {
+        let (folder, moment) = (tempfile::tempdir().unwrap(), Duration::from_millis(500));
         let file = folder.path().join("pid");
-        let script = format!("sleep 60 & echo $! > '{}'; wait", file.display());
-        let start = Instant::now();
-        let error = run(&sh(&script), b"", Some(Duration::from_millis(500))).await.unwrap_err();
-        assert!(matches!(error, RunError::TooLong { .. }) && start.elapsed() < Duration::from_secs(10));
-        let child = Pid::from_raw(std::fs::read_to_string(file).unwrap().trim().parse().unwrap());
-        while kill(child, None).is_ok() && !is_zombie(child) {
-            assert!(start.elapsed() < Duration::from_secs(10), "the child lives on");
-            tokio::time::sleep(Duration::from_millis(10)).await;
+        let script = sh(&format!("sleep 60 & echo $! > '{}'; wait", file.display()));
+        for is_dropped in [false, true] {
+            let start = Instant::now();
+            if is_dropped {
+                assert!(timeout(moment, run(&script, b"", None)).await.is_err());
+            } else {
+                assert!(matches!(run(&script, b"", Some(moment)).await, Err(RunError::TooLong { .. })));
+            }
+            let child = Pid::from_raw(std::fs::read_to_string(&file).unwrap().trim().parse().unwrap());
+            while kill(child, None).is_ok() && !is_zombie(child) {
+                assert!(start.elapsed() < Duration::from_secs(10), "the child lives on");
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
         }
     }
 

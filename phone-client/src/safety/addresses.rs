@@ -4,21 +4,11 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::{Refused, numbers, numbers::percent_decoded};
 
-/// Schemes that start an app or read what is on the phone. None of them may be handed on within an address either.
-const SCHEMES: [&str; 12] = [
-    "intent",
-    "android-app",
-    "market",
-    "package",
-    "content",
-    "file",
-    "javascript",
-    "data",
-    "termux",
-    "tasker",
-    "adb",
-    "vnd.android",
-];
+/// Schemes that start an app or run something. None of them may be handed on within an address either.
+const SCHEMES: [&str; 7] = ["intent", "android-app", "market", "package", "javascript", "termux", "tasker"];
+
+/// What an address of something on the phone begins with. A page may be called "File:" or "Content:", so it is the whole.
+const LOCAL: [&str; 2] = ["file://", "content://"];
 
 /// Schemes that take a number.
 const NUMBER_SCHEMES: [&str; 5] = ["tel", "sms", "smsto", "mmsto", "callto"];
@@ -56,6 +46,10 @@ pub(super) fn check(url: &str) -> Result<(), Refused> {
     // What is handed on: a part of the path, a parameter's value, the fragment, and what is encoded in them.
     for part in behind.split(['/', '?', '#', '&', '=', ';', ',', '|']).chain([behind.trim_start_matches('/')]) {
         check_part(&plain(part))?;
+    }
+    let mut values = behind.split(['?', '#', '&', '=', ';']).map(plain);
+    if values.any(|value| LOCAL.iter().any(|local| value.starts_with(local))) {
+        return refused("it hands on the address of something on the phone");
     }
     match plain(behind).contains("#intent;") {
         true => refused("it hands on the address of an app"),
@@ -106,6 +100,8 @@ mod tests {
             "https://example.org/data",
             "https://example.org/a.apk.html",
             "https://example.org/?file=x",
+            "https://commons.example.org/wiki/File:Cat.jpg",
+            "https://commons.example.org/wiki/Data:Content:x",
         ] {
             assert_eq!(check(fine), Ok(()), "{fine}");
         }
@@ -158,6 +154,8 @@ mod tests {
             "https://a.b/x%2Eapk",
             "https://a.b/x.xapk/",
             "https://a.b/?u=javascript:x",
+            "https://a.b/?u=file%3A%2F%2F/sdcard/x",
+            "https://a.b/#content://sms",
         ] {
             assert!(matches!(check(wrong), Err(Refused::Address(_))), "{wrong:?}");
         }

@@ -29,9 +29,7 @@ pub(super) fn open_app(action: &Action, apps: &Apps) -> Plan {
 
 /// Asks for what an app begins with.
 pub(super) fn look_up(package: &str) -> Argv {
-    let mut command = argv(["cmd", "package", "resolve-activity", "--brief", "-a", MAIN, "-c", LAUNCHER]);
-    command.push(package.to_owned());
-    command
+    argv(["/system/bin/cmd", "package", "resolve-activity", "--brief", "-a", MAIN, "-c", LAUNCHER, package])
 }
 
 /// What an app begins with, from what the look-up prints: a line such as `org.example/.Main`.
@@ -160,6 +158,11 @@ mod tests {
             json!({"action": "automation_intent", "app": "tasker", "name": "A"}),
             json!({"action": "automation_intent", "app": "MacroDroid", "name": "A"}),
         ]));
+    }
+
+    #[test]
+    fn an_app_is_started_by_what_it_begins_with() {
+        insta::assert_debug_snapshot!([look_up("org.mozilla.firefox"), launch("org.mozilla.firefox/.App")]);
     }
 
     #[test]

@@ -10,23 +10,20 @@ use serde_json::Value;
 use crate::settings::ConfirmBy;
 
 use super::{
-    super::{
-        BackendError, Decision, Prompt,
-        buttons::command,
-        run::{Ended, run},
-    },
-    COMMAND,
+    super::{BackendError, Decision, Prompt, buttons::command, run::Ended},
+    COMMAND, Programs,
     intent::{Argv, argv},
 };
 
-/// The notification's id: there is one card at a time.
-const ID: &str = "waybread-card";
+/// What a notification's id begins with; the card's id follows.
+const ID: &str = "waybread-";
 
 const TITLE: &str = "Confirm on this phone";
 
 /// A notification to be shown.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Notice {
+    id: String,
     argv: Argv,
     /// Its text goes by the input and not as an argument: Termux:API reads its arguments from one line.
     text: String,
@@ -38,7 +35,8 @@ pub(super) struct Notice {
 /// This program or the state folder has a name that no button can carry.
 pub(super) fn notice(program: &Path, state_dir: &Path, by: ConfirmBy, prompt: &Prompt<'_>) -> io::Result<Notice> {
     let button = |decision| command(program, state_dir, prompt.id, decision);
-    let mut argv = argv(["termux-notification", "--id", ID, "--ongoing", "--title", TITLE, "--priority"]);
+    let id = format!("{ID}{}", prompt.id);
+    let mut argv = argv(["termux-notification", "--id", &id, "--ongoing", "--title", TITLE, "--priority"]);
     let mut add = |words: &[&str]| argv.extend(words.iter().map(|word| (*word).to_owned()));
     let stop = button(Decision::Stop)?;
     let text = match by {
@@ -56,7 +54,7 @@ pub(super) fn notice(program: &Path, state_dir: &Path, by: ConfirmBy, prompt: &P
             question(prompt)
         }
     };
-    Ok(Notice { argv, text })
+    Ok(Notice { id, argv, text })
 }
 
 /// What is asked. It ends in words of ours: Termux:API takes a backslash at the end for more than text.
@@ -66,14 +64,17 @@ fn question(prompt: &Prompt<'_>) -> String {
 
 /// A notification that is shown. It is taken away when this is dropped.
 pub(super) struct Shown {
-    gone: bool,
+    programs: Programs,
+    /// The command that takes it away, until it has been run.
+    remove: Option<Argv>,
 }
 
 impl Shown {
-    pub(super) async fn show(notice: &Notice) -> Result<Self, BackendError> {
+    pub(super) async fn show(programs: &Programs, notice: &Notice) -> Result<Self, BackendError> {
+        let remove = argv(["termux-notification-remove", &notice.id]);
         // From here on: it may stand there even if the command is ended half-way.
-        let shown = Self { gone: false };
-        let ended = run(&notice.argv, notice.text.as_bytes(), Some(COMMAND)).await?;
+        let shown = Self { programs: programs.clone(), remove: Some(remove) };
+        let ended = programs.run(&notice.argv, notice.text.as_bytes(), Some(COMMAND)).await?;
         match ended.code {
             Some(0) => Ok(shown),
             _ => Err(answer("termux-notification", &ended)),
@@ -81,22 +82,20 @@ impl Shown {
     }
 
     pub(super) async fn take_away(mut self) {
-        self.gone = true;
-        // One that stays does no harm: its buttons reach nobody.
-        let _ = run(&remove(), b"", Some(COMMAND)).await;
+        if let Some(remove) = self.remove.take() {
+            // One that stays does no harm: its buttons reach nobody.
+            let _ = self.programs.run(&remove, b"", Some(COMMAND)).await;
+        }
     }
 }
 
 impl Drop for Shown {
     fn drop(&mut self) {
-        if let (false, Ok(runtime)) = (self.gone, tokio::runtime::Handle::try_current()) {
-            runtime.spawn(async { run(&remove(), b"", Some(COMMAND)).await });
+        if let (Some(remove), Ok(runtime)) = (self.remove.take(), tokio::runtime::Handle::try_current()) {
+            let programs = self.programs.clone();
+            runtime.spawn(async move { programs.run(&remove, b"", Some(COMMAND)).await });
         }
     }
-}
-
-fn remove() -> Argv {
-    argv(["termux-notification-remove", ID])
 }
 
 /// The command of the dialog.
@@ -105,8 +104,8 @@ fn dialog_argv(prompt: &Prompt<'_>) -> Argv {
 }
 
 /// Asks by a dialog.
-pub(super) async fn dialog(prompt: &Prompt<'_>) -> Result<Decision, BackendError> {
-    let ended = run(&dialog_argv(prompt), b"", None).await?;
+pub(super) async fn dialog(programs: &Programs, prompt: &Prompt<'_>) -> Result<Decision, BackendError> {
+    let ended = programs.run(&dialog_argv(prompt), b"", None).await?;
     chosen(&ended.out).ok_or_else(|| answer("termux-dialog", &ended))
 }
 
@@ -157,7 +156,7 @@ mod tests {
         let shown = with_prompt(&odd(), |prompt| {
             let notice = |by| notice(Path::new("/bin/waybread-phone"), Path::new("/state"), by, prompt).unwrap();
             let (notification, beside) = (notice(ConfirmBy::Notification), notice(ConfirmBy::Dialog));
-            format!("{notification:#?}\n{beside:#?}\n{:#?}\n{:?}", dialog_argv(prompt), remove())
+            format!("{notification:#?}\n{beside:#?}\n{:#?}", dialog_argv(prompt))
         });
         insta::assert_snapshot!(shown);
     }

@@ -69,7 +69,8 @@ pub(super) fn calendar_event(action: &Action, zone: &TimeZone) -> Plan {
         }
         (Moment::Time(start), Some(Moment::Time(end))) => (at(start, zone)?, at(end, zone)?, false),
     };
-    if end < begin {
+    // A whole day has at least one day in it.
+    if end < begin || (all_day && end == begin) {
         return Err("the event would end before it starts".to_owned());
     }
     let mut intent = Intent::start("android.intent.action.INSERT")

@@ -70,6 +70,8 @@ fn number(text: &str) -> Option<String> {
         Some(rest) => ("+", rest),
         None => ("", text),
     };
+    // Behind a country's code, "(0)" is what is dialled instead of it within the country.
+    let rest = if plus.is_empty() { rest.to_owned() } else { rest.replacen("(0)", "", 1) };
     let digits: String = rest.chars().filter(char::is_ascii_digit).collect();
     let plain = rest.chars().all(|c| c.is_ascii_digit() || " ()-./".contains(c));
     (plain && digits.len() >= 3).then(|| format!("{plus}{digits}"))
@@ -100,6 +102,7 @@ mod tests {
             json!({"action": "email_draft", "body": "a\nb\r\nc%0A"}),
             json!({"action": "email_draft", "to": ["a@b.c", "d@e.f"], "cc": ["g@h.i", "Eve"], "subject": "S", "body": "B"}),
             json!({"action": "dial", "number": "+33 (0)1 23-45.67/89"}),
+            json!({"action": "dial", "number": "(0)800 123"}),
             json!({"action": "dial", "number": "*100*1#"}),
             json!({"action": "dial", "number": "12+345"}),
         ]));
