@@ -105,7 +105,7 @@ pub(super) async fn perform(program: &[String], action: &Action, limit: Duration
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::panic)]
 
     use std::{collections::BTreeMap, io};
 

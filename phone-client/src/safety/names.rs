@@ -9,7 +9,7 @@ const REFUSED: &str = include_str!("refused_names.txt");
 
 /// Letters of other scripts, and digits, that are taken for a Latin letter, and which.
 const LOOK_ALIKES: [(&str, char); 26] = [
-    ("аαɑ⍺４@", 'a'),
+    ("аαɑ⍺4@", 'a'),
     ("вβьƅ", 'b'),
     ("сϲς", 'c'),
     ("ԁժ", 'd'),
@@ -121,6 +121,7 @@ mod tests {
             "Ｔｅｒｍｕｘ",
             "Тermux",
             "t3rmux",
+            "ТЕRМiN4L",
             "Тегмих Terminal",
             "Terminal Emulator",
             "Shell",

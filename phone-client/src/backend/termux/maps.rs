@@ -94,7 +94,7 @@ impl Spot {
 
     fn encoded(&self) -> String {
         match self {
-            Self::At(lat, lon) => format!("{lat}%2C{lon}"),
+            Self::At(lat, lon) => format!("{lat},{lon}"),
             Self::Sought(text) => component(text),
         }
     }
