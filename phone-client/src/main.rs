@@ -7,10 +7,16 @@
 
 #![recursion_limit = "256"]
 
+#[expect(dead_code, reason = "the runner of cards, which uses it, is being written")]
+mod backend;
 mod chat;
 mod cli;
 mod room;
+#[cfg_attr(not(test), expect(dead_code, reason = "the runner of cards, which uses it, is being written"))]
+mod safety;
 mod screen;
+#[cfg_attr(not(test), expect(dead_code, reason = "the runner of cards, which uses it, is being written"))]
+mod settings;
 
 use std::process::ExitCode;
 
