@@ -15,6 +15,9 @@
 //! - [`Rooms`] (`rooms`): what is known of a room and its people;
 //! - `names`: people's names, so that they are not looked up for every message;
 //! - `media`: encrypted files, up and down;
+//! - `fetch`: one event as the homeserver shows it now;
+//! - `devices`: the account's own devices;
+//! - `roots`: which certificates are trusted where there is no system to ask;
 //! - `diagnose`: what an operator's check asks.
 //!
 //! [`Sender`] and [`Rooms`] are traits, so that everything above runs in tests without a homeserver.
@@ -23,8 +26,10 @@
 #![recursion_limit = "256"]
 
 mod access;
+mod devices;
 mod diagnose;
 mod event;
+mod fetch;
 mod files;
 mod invites;
 mod late;
@@ -32,6 +37,7 @@ mod media;
 mod names;
 mod renewal;
 mod rooms;
+mod roots;
 mod sender;
 mod session;
 mod sync;
@@ -40,8 +46,10 @@ mod verification;
 mod watchdog;
 
 pub use access::{AccessEntry, AccessEntryError, AccessList, Trust, UnknownTrust};
+pub use devices::OwnDevice;
 pub use diagnose::{DiagnoseError, KeyBackup, RecoveryKey, Session, homeserver_versions, keeps_session};
 pub use event::{Event, EventKind, Membership, Message, MessageKind, ParseError, Protection, Standing, parse};
+pub use fetch::Fetched;
 pub use files::{private_dir, read_or_create_key, write_private};
 pub use media::MediaError;
 pub use rooms::{FetchError, NewRoom, Rooms};

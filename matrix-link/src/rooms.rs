@@ -45,6 +45,9 @@ pub trait Rooms: Send + Sync {
     /// Whether `user` is in the room and may write messages there.
     async fn may_speak(&self, room: &RoomId, user: &UserId) -> bool;
 
+    /// The master key of an account's identity, for people to compare; see [`Link::identity_key`].
+    async fn identity_key(&self, user: &UserId) -> Option<String>;
+
     /// Fetches one event, decrypted.
     ///
     /// # Errors
@@ -135,7 +138,7 @@ impl Link {
         }
     }
 
-    fn room(&self, room: &RoomId) -> Option<Room> {
+    pub(crate) fn room(&self, room: &RoomId) -> Option<Room> {
         self.client.get_room(room)
     }
 }
@@ -188,6 +191,10 @@ impl Rooms for Link {
         let Some(room) = self.room(room).filter(|room| room.state() == RoomState::Joined) else { return false };
         matches!(room.get_member(user).await, Ok(Some(member)) if *member.membership() == MembershipState::Join
             && member.can_send_message(MessageLikeEventType::RoomMessage))
+    }
+
+    async fn identity_key(&self, user: &UserId) -> Option<String> {
+        Link::identity_key(self, user).await
     }
 
     async fn event(&self, room: &RoomId, id: &EventId) -> Result<Event, FetchError> {

@@ -18,7 +18,7 @@ use std::{
 };
 
 use matrix_sdk::{
-    Client, ClientBuildError, SessionMeta, SessionTokens, SqliteStoreConfig,
+    Client, ClientBuildError, HttpError, SessionMeta, SessionTokens, SqliteStoreConfig,
     authentication::matrix::MatrixSession,
     config::RequestConfig,
     encryption::{BackupDownloadStrategy, EncryptionSettings},
@@ -38,7 +38,7 @@ use crate::{
     files::{private_dir, read_or_create_key, write_private},
     invites::Invites,
     names::Names,
-    renewal,
+    renewal, roots,
     trust::{LookedUp, recipients},
     watchdog::ROUND_LIMIT,
 };
@@ -300,7 +300,13 @@ impl Link {
 }
 
 async fn build(account: &Account, store: &Path, key: &[u8; 32]) -> Result<Client, ClientBuildError> {
-    Client::builder()
+    let builder = if cfg!(target_os = "android") {
+        let bundled = roots::bundled().map_err(|error| ClientBuildError::Http(HttpError::Reqwest(error)))?;
+        Client::builder().http_client(bundled)
+    } else {
+        Client::builder()
+    };
+    builder
         .homeserver_url(&account.homeserver)
         // The operator's address is the one to use, also where the homeserver tells another one to the public.
         .respect_login_well_known(false)

@@ -23,7 +23,7 @@ use matrix_sdk::{
 };
 use matrix_sdk_base::crypto::CollectStrategy;
 use ruma::{
-    OwnedDeviceId, OwnedUserId,
+    OwnedDeviceId, OwnedUserId, UserId,
     api::client::uiaa::{AuthData, MatrixUserIdentifier, Password, UserIdentifier},
 };
 use secrecy::ExposeSecret;
@@ -198,6 +198,19 @@ impl Link {
             }
         }
         make_recovery_key(&self.recovery_key_file(), async || recovery.enable().await).await
+    }
+
+    /// The master key of an account's cross-signing identity, in unpadded base64, as the homeserver shows it now: what
+    /// people compare, and what changes only when the identity is replaced. None where there is no identity, or it can't
+    /// be asked for.
+    pub async fn identity_key(&self, user: &UserId) -> Option<String> {
+        match self.client.encryption().request_user_identity(user).await {
+            Ok(identity) => identity?.master_key().get_first_key().map(|key| key.to_base64()),
+            Err(error) => {
+                tracing::warn!(%user, %error, "an identity can't be looked up");
+                None
+            }
+        }
     }
 
     fn recovery_key_file(&self) -> PathBuf {

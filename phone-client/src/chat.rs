@@ -1,75 +1,112 @@
-//! The chat: what is said, and what comes back.
+//! The chat: what is said, and what comes back. It is a phone too: the cards of a paired agent are shown in it.
 
-use std::{collections::BTreeSet, io::IsTerminal};
+use std::{collections::BTreeSet, io::IsTerminal, path::Path, time::Duration};
 
 use anyhow::{Context, bail};
-use async_trait::async_trait;
-use matrix_link::{
-    Batch, Event, EventKind, Link, Message, Outgoing, Payload, Sender, Sink, SinkError, Trust, Undecrypted,
-};
-use ruma::{OwnedEventId, OwnedRoomId, RoomId, TransactionId, UserId};
+use matrix_link::{Batch, Event, EventKind, Link, Message, Outgoing, Payload, Sender, Trust};
+use phone_actions::declare_phone;
+use ruma::{OwnedEventId, OwnedRoomId, TransactionId, UserId};
 use serde_json::json;
 use tokio::{
     io::{AsyncBufReadExt, BufReader, stdin},
-    sync::mpsc,
     time::{Instant, timeout_at},
 };
 
-use crate::{cli::Chat, room, screen::Screen};
+use crate::{
+    account::Identity,
+    backend::terminal::Keyboard,
+    cards::Desk,
+    cli::Chat,
+    pairing::{
+        Pairings, announce,
+        pair::{self, Compare},
+    },
+    room,
+    run::Cards,
+    screen::Screen,
+    sink::{Received, ToChannel},
+};
 
-/// Batches that wait to be shown; the sync waits for a place.
-const MAX_BATCHES: usize = 64;
 /// Marks a message that is still being written (MSC4357).
 const LIVE: &str = "org.matrix.msc4357.live";
+/// An answer is complete when nothing more came for so long: the sign that the agent goes on comes a moment later.
+const CALM: Duration = Duration::from_secs(1);
 
-/// What the sync brings.
-pub(crate) type Received = mpsc::Receiver<Batch>;
-
-struct ToChat(mpsc::Sender<Batch>);
-
-#[async_trait]
-impl Sink for ToChat {
-    async fn commit(&self, batch: &Batch) -> Result<(), SinkError> {
-        self.0.send(batch.clone()).await.map_err(|error| SinkError(Box::new(error)))
-    }
-
-    async fn kept(&self, _: &RoomId, _: &[OwnedEventId]) -> Result<Option<BTreeSet<OwnedEventId>>, SinkError> {
-        Ok(None)
-    }
-
-    async fn undecrypted(&self, _: Option<&str>, _: u32) -> Result<Vec<Undecrypted>, SinkError> {
-        Ok(Vec::new())
-    }
-
-    async fn decrypted(&self, _: &Event) -> Result<(), SinkError> {
-        Ok(())
-    }
-}
-
-/// Talks to the agent, until the lines or the input end.
-pub(crate) async fn run(chat: &Chat) -> anyhow::Result<()> {
-    let link = chat.open().await?;
-    let (sink, mut received) = mpsc::channel(MAX_BATCHES);
-    let sink = ToChat(sink);
+/// Talks to the agent, until the lines or the input end, or STOP.
+pub(crate) async fn run(chat: &Chat, identity: &Identity, link: Link, state_dir: &Path) -> anyhow::Result<()> {
+    let (sink, mut received) = ToChannel::new();
     tokio::select! {
         ended = link.run_sync(&sink) => ended.context("the sync has ended"),
-        ended = talk(chat, &link, &mut received) => ended,
+        ended = talk(chat, identity, &link, state_dir, &mut received) => ended,
     }
 }
 
-async fn talk(chat: &Chat, link: &Link, received: &mut Received) -> anyhow::Result<()> {
+async fn talk(
+    chat: &Chat,
+    identity: &Identity,
+    link: &Link,
+    state_dir: &Path,
+    received: &mut Received,
+) -> anyhow::Result<()> {
     let room = room::with_agent(link, &chat.agent, received).await?;
-    let mut talk =
-        Talk { link, agent: &chat.agent, room, screen: Screen::new(&chat.agent), agent_types: false, raw: chat.raw };
-    if chat.say.is_empty() {
-        return talk.with_a_person(received).await;
+    let mut pairings = Pairings::load(state_dir)?;
+    if chat.pair {
+        pair::with(link, &identity.user, &chat.agent, &mut pairings, Compare::Nobody).await?;
     }
-    for line in &chat.say {
-        talk.screen.said(line)?;
-        talk.say(line).await?;
-        talk.answer(received, Instant::now() + chat.answer_within()).await?;
+    let Cards { desk, waiting, keyboard, backend } = Cards::open(link, identity, state_dir)?;
+    let paired = pairings.key(&chat.agent).is_some();
+    if paired {
+        announce::to_all(link, &mut pairings, &*backend).await?;
     }
-    Ok(())
+    let mut talk = Talk {
+        link,
+        agent: &chat.agent,
+        room,
+        screen: Screen::new(&chat.agent),
+        agent_types: false,
+        raw: chat.raw,
+        paired,
+        desk: desk.clone(),
+        cards: BTreeSet::new(),
+    };
+    let said = async {
+        if chat.say.is_empty() {
+            return talk.with_a_person(received, &keyboard).await;
+        }
+        let answers = answer_cards(&keyboard);
+        let lines = async {
+            for line in &chat.say {
+                talk.screen.said(line)?;
+                talk.say(line).await?;
+                talk.answer(received, Instant::now() + chat.answer_within()).await?;
+            }
+            Ok(())
+        };
+        tokio::select! {
+            ended = lines => ended,
+            () = answers => Ok(()),
+        }
+    };
+    tokio::select! {
+        ended = said => ended,
+        () = desk.run(waiting) => Ok(()),
+    }
+}
+
+/// Reads lines for cards alone, each when a card asks. Never ends.
+async fn answer_cards(keyboard: &Keyboard) {
+    let mut lines = BufReader::new(stdin()).lines();
+    loop {
+        keyboard.asked().await;
+        match lines.next_line().await {
+            Ok(Some(line)) => {
+                keyboard.offer(line);
+            }
+            Ok(None) | Err(_) => break,
+        }
+    }
+    keyboard.end();
+    std::future::pending().await
 }
 
 struct Talk<'a> {
@@ -79,10 +116,14 @@ struct Talk<'a> {
     screen: Screen,
     agent_types: bool,
     raw: bool,
+    paired: bool,
+    desk: Desk,
+    /// The cards that the phone has taken: no answers of the agent.
+    cards: BTreeSet<OwnedEventId>,
 }
 
 impl Talk<'_> {
-    async fn with_a_person(&mut self, received: &mut Received) -> anyhow::Result<()> {
+    async fn with_a_person(&mut self, received: &mut Received, keyboard: &Keyboard) -> anyhow::Result<()> {
         let mut lines = BufReader::new(stdin()).lines();
         if std::io::stdin().is_terminal() {
             self.screen.hint("Write a line and press Enter; Ctrl-D or Ctrl-C ends the chat. !help says more.")?;
@@ -91,14 +132,15 @@ impl Talk<'_> {
         loop {
             tokio::select! {
                 batch = received.recv() => {
-                    for event in self.of_the_agent(&batch.context("the sync has ended")?) {
-                        self.show(&event)?;
-                    }
+                    self.see(&batch.context("the sync has ended")?).await?;
                 }
                 line = lines.next_line() => match line.context("the terminal can't be read")? {
                     None => return Ok(()),
-                    Some(line) if line.trim().is_empty() => self.screen.prompt()?,
-                    Some(line) => self.say(&line).await?,
+                    Some(line) => match keyboard.offer(line) {
+                        None => {}
+                        Some(line) if line.trim().is_empty() => self.screen.prompt()?,
+                        Some(line) => self.say(&line).await?,
+                    },
                 },
             }
         }
@@ -106,23 +148,26 @@ impl Talk<'_> {
 
     /// Waits for the agent's finished answer and shows it.
     ///
-    /// It is complete when no message of it is live and the agent has stopped typing: a long answer comes in parts.
+    /// It is complete when no message of it is live, no card is open, and the agent has stopped typing: a long answer comes
+    /// in parts.
     async fn answer(&mut self, received: &mut Received, deadline: Instant) -> anyhow::Result<()> {
         let mut answered = false;
-        while !answered || self.agent_types || self.screen.is_live() {
-            let batch = match timeout_at(deadline, received.recv()).await {
-                Ok(batch) => batch.context("the sync has ended")?,
+        loop {
+            let complete = answered && !self.agent_types && !self.screen.is_live() && !self.desk.is_busy();
+            let until = if complete { deadline.min(Instant::now() + CALM) } else { deadline };
+            match timeout_at(until, received.recv()).await {
+                Ok(batch) => answered |= self.see(&batch.context("the sync has ended")?).await?,
+                Err(_) if complete => return Ok(()),
                 Err(_) => bail!("no answer in time"),
-            };
-            for event in self.of_the_agent(&batch) {
-                answered |= self.show(&event)?;
             }
         }
-        Ok(())
     }
 
     async fn say(&self, line: &str) -> anyhow::Result<()> {
-        let content = json!({"msgtype": "m.text", "body": line, "m.mentions": {}});
+        let mut content = json!({"msgtype": "m.text", "body": line, "m.mentions": {}});
+        if let (true, Some(content)) = (self.paired, content.as_object_mut()) {
+            declare_phone(content);
+        }
         let outgoing = Outgoing {
             room: self.room.clone(),
             txn: TransactionId::new(),
@@ -132,12 +177,21 @@ impl Talk<'_> {
         Ok(())
     }
 
-    fn of_the_agent(&mut self, batch: &Batch) -> Vec<Event> {
+    /// Shows what the agent has said; says whether a finished message was among it.
+    async fn see(&mut self, batch: &Batch) -> anyhow::Result<bool> {
         for typing in batch.typing.iter().filter(|typing| typing.room == self.room) {
             self.agent_types = typing.users.iter().any(|user| user == self.agent);
         }
-        let here = |event: &&Event| event.room == self.room && event.sender == self.agent;
-        batch.events.iter().filter(here).cloned().collect()
+        let mut finished = false;
+        for event in &batch.events {
+            if self.desk.see(event).await {
+                self.cards.insert(event.id.clone());
+                self.print_raw(event)?;
+            } else if event.room == self.room && event.sender == self.agent {
+                finished |= self.show(event)?;
+            }
+        }
+        Ok(finished)
     }
 
     /// Shows an event; says whether it is a finished message. The room is encrypted: what came in clear need not be the
@@ -158,12 +212,19 @@ impl Talk<'_> {
         };
         let live = is_live(message);
         self.screen.show(id, &message.body, live)?;
-        if self.raw && !live {
+        if !live {
+            self.print_raw(event)?;
+        }
+        Ok(!live && !self.cards.contains(id))
+    }
+
+    fn print_raw(&mut self, event: &Event) -> anyhow::Result<()> {
+        if let (true, Some(message)) = (self.raw, event.message()) {
             let raw = json!({"type": "m.room.message", "event_id": event.id, "sender": event.sender,
                 "content": message.content});
             self.screen.hint(&serde_json::to_string_pretty(&raw)?)?;
         }
-        Ok(!live)
+        Ok(())
     }
 }
 

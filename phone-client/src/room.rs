@@ -7,7 +7,7 @@ use matrix_link::{EventKind, Link, Membership, NewRoom};
 use ruma::{OwnedRoomId, UserId};
 use tokio::time::{Instant, timeout_at};
 
-use crate::chat::Received;
+use crate::sink::Received;
 
 /// How long the agent may take to accept an invite.
 const JOIN_WITHIN: Duration = Duration::from_secs(60);

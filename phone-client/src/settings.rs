@@ -89,7 +89,7 @@ pub(crate) struct Exec {
 
 impl Default for Exec {
     fn default() -> Self {
-        Self { programs: BTreeMap::new(), confirm: None, timeout: Duration::from_secs(30) }
+        Self { programs: BTreeMap::new(), confirm: None, timeout: Duration::from_secs(25) }
     }
 }
 

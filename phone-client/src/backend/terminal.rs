@@ -12,7 +12,10 @@ use std::{
 
 use async_trait::async_trait;
 use phone_actions::Action;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{
+    Notify,
+    mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+};
 
 use super::{Backend, BackendError, Decision, Health, Performed, Prompt};
 
@@ -24,7 +27,13 @@ pub(crate) struct Terminal {
 
 /// The other end of the keyboard, for whoever reads it.
 #[derive(Clone, Default)]
-pub(crate) struct Keyboard(Arc<Mutex<Listener>>);
+pub(crate) struct Keyboard(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    listener: Mutex<Listener>,
+    asked: Notify,
+}
 
 #[derive(Default)]
 enum Listener {
@@ -45,6 +54,13 @@ impl Keyboard {
         }
     }
 
+    /// Waits until a card is asked about: for whoever reads lines for cards alone.
+    pub(crate) async fn asked(&self) {
+        while !matches!(*self.listener(), Listener::Card(_)) {
+            self.0.asked.notified().await;
+        }
+    }
+
     /// Says that no line will come any more: nobody can be asked here then.
     pub(crate) fn end(&self) {
         *self.listener() = Listener::Ended;
@@ -57,6 +73,7 @@ impl Keyboard {
         }
         let (card, lines) = unbounded_channel();
         *listener = Listener::Card(card);
+        self.0.asked.notify_one();
         Ok(lines)
     }
 
@@ -68,7 +85,7 @@ impl Keyboard {
     }
 
     fn listener(&self) -> MutexGuard<'_, Listener> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.listener.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,0 +1,43 @@
+//! Which certificates are trusted where there is no system to ask.
+//!
+//! Elsewhere the system's own verifier decides, which also knows the operator's authorities. On Android that verifier lives
+//! in a Java machine, which a program of a terminal has not, and it panics without one.
+
+use matrix_sdk::reqwest::{Certificate, Client, Error, tls::Version};
+
+/// An HTTP client that trusts Mozilla's list of authorities, which is compiled in.
+pub(crate) fn bundled() -> Result<Client, Error> {
+    let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().map(|der| Certificate::from_der(der));
+    Client::builder()
+        .user_agent("waybread")
+        .min_tls_version(Version::TLS_1_2)
+        .tls_certs_only(roots.collect::<Result<Vec<_>, _>>()?)
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_with_the_compiled_in_list_works_without_the_systems() {
+        assert!(webpki_root_certs::TLS_SERVER_ROOT_CERTS.len() > 50);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://{}/", listener.local_addr().unwrap());
+        let client = bundled().unwrap();
+        let (asked, greeted) = tokio::join!(client.get(&url).send(), async {
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut first = [0];
+            stream.readable().await.unwrap();
+            stream.try_read(&mut first).unwrap();
+            first[0]
+        });
+        // It has begun a handshake (record type 22), and found no server behind it.
+        assert_eq!(greeted, 22);
+        assert!(asked.unwrap_err().is_connect());
+    }
+}
