@@ -14,7 +14,7 @@ use std::{
 
 use futures_util::future::OptionFuture;
 use matrix_sdk::{
-    Error, Room,
+    Error, HttpError, Room,
     deserialized_responses::{AlgorithmInfo, DeviceLinkProblem, EncryptionInfo, VerificationLevel, VerificationState},
     encryption::{
         CrossSigningResetAuthType,
@@ -24,7 +24,13 @@ use matrix_sdk::{
 use matrix_sdk_base::crypto::CollectStrategy;
 use ruma::{
     OwnedDeviceId, OwnedUserId,
-    api::client::uiaa::{AuthData, MatrixUserIdentifier, Password, UserIdentifier},
+    api::{
+        client::{
+            device::delete_devices,
+            uiaa::{AuthData, AuthType, MatrixUserIdentifier, Password, UserIdentifier},
+        },
+        error::ErrorKind,
+    },
 };
 use secrecy::ExposeSecret;
 use tokio::time::{Instant, timeout};
@@ -64,6 +70,9 @@ pub enum ResetError {
     /// The homeserver wants another proof than the password.
     #[error("the homeserver replaces an identity only at its own page for the account, not by the password")]
     NotByPassword,
+    /// The homeserver does not accept the password. Nothing was changed.
+    #[error("the homeserver does not accept the account's password: nothing was changed; correct it and start again")]
+    WrongPassword,
     /// The homeserver says no, or can't be reached.
     #[error("the identity could not be replaced")]
     Refused(#[source] Box<Error>),
@@ -166,13 +175,14 @@ impl Link {
 
     /// Gives the account a new cross-signing identity in place of one whose secrets are lost, with a new recovery key.
     ///
-    /// All that people have verified of the account is void after it, and so is its key backup.
+    /// All that people have verified of the account is void after it, and so is its key backup. Nothing is undone before
+    /// the homeserver has accepted the password.
     ///
     /// # Errors
     /// When the homeserver does not allow it, or the key can't be written.
     pub async fn reset_identity(&self) -> Result<(), ResetError> {
-        // Before anything is undone: the SDK takes the old recovery key and the backup away first.
-        let Some(Credentials::Password(password)) = &self.credentials else { return Err(ResetError::NoPassword) };
+        // The SDK takes the old recovery key and the backup away first, and asks for the password after that.
+        self.prove_password().await?;
         let encryption = self.client.encryption();
         encryption.wait_for_e2ee_initialization_tasks().await;
         let recovery = encryption.recovery();
@@ -182,10 +192,8 @@ impl Link {
             let CrossSigningResetAuthType::Uiaa(uiaa) = asked.auth_type() else {
                 return Err(ResetError::NotByPassword);
             };
-            let user = UserIdentifier::Matrix(MatrixUserIdentifier::new(self.user.to_string()));
-            let mut answer = Password::new(user, password.expose_secret().to_owned());
-            answer.session.clone_from(&uiaa.session);
-            asked.reset(Some(AuthData::Password(answer))).await.map_err(failed)?;
+            let answer = self.password(uiaa.session.clone()).ok_or(ResetError::NoPassword)?;
+            asked.reset(Some(answer)).await.map_err(failed)?;
         }
         encryption.request_user_identity(&self.user).await.map_err(refused)?;
         // Whom the old identity has verified is a stranger to the new one, and not somebody whose identity has changed.
@@ -198,6 +206,50 @@ impl Link {
             }
         }
         make_recovery_key(&self.recovery_key_file(), async || recovery.enable().await).await
+    }
+
+    /// Lets the homeserver try the password, by the same question that it asks before an identity is replaced: it is asked
+    /// to delete no device at all. A login would prove the password too, and not that it is asked for; and people would see
+    /// a device come and go.
+    async fn prove_password(&self) -> Result<(), ResetError> {
+        if self.password(None).is_none() {
+            return Err(ResetError::NoPassword);
+        }
+        let mut request = delete_devices::v3::Request::new(Vec::new());
+        let refused = |error: HttpError| ResetError::Refused(Box::new(error.into()));
+        let asked = match self.client.send(request.clone()).await {
+            // The homeserver relies on a proof that this session has given a moment ago.
+            Ok(_) => return Ok(()),
+            Err(error) => match error.as_uiaa_response() {
+                Some(asked) => asked.clone(),
+                // Accounts whose sessions another service manages have no such question.
+                None if matches!(error.client_api_error_kind(), Some(ErrorKind::Unrecognized)) => {
+                    return Err(ResetError::NotByPassword);
+                }
+                None => return Err(refused(error)),
+            },
+        };
+        if !asked.flows.iter().any(|flow| flow.stages == [AuthType::Password]) {
+            return Err(ResetError::NotByPassword);
+        }
+        request.auth = self.password(asked.session);
+        match self.client.send(request).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.as_uiaa_response().is_some() => Err(ResetError::WrongPassword),
+            Err(error) if matches!(error.client_api_error_kind(), Some(ErrorKind::Forbidden)) => {
+                Err(ResetError::WrongPassword)
+            }
+            Err(error) => Err(refused(error)),
+        }
+    }
+
+    /// The account's password, as the answer to a homeserver that asks for it.
+    fn password(&self, session: Option<String>) -> Option<AuthData> {
+        let Some(Credentials::Password(password)) = &self.credentials else { return None };
+        let user = UserIdentifier::Matrix(MatrixUserIdentifier::new(self.user.to_string()));
+        let mut answer = Password::new(user, password.expose_secret().to_owned());
+        answer.session = session;
+        Some(AuthData::Password(answer))
     }
 
     fn recovery_key_file(&self) -> PathBuf {

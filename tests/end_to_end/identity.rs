@@ -48,6 +48,35 @@ async fn an_identity_of_another_device_is_replaced_when_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_identity_is_not_touched_when_the_password_is_wrong() {
+    let homeserver = Homeserver::relaxed();
+    let model = ModelServer::start([]).await;
+    let mut setup = AgentSetup::new(&homeserver, &model).await;
+    setup.start().await.kill();
+    let file = setup.state().join("recovery-key");
+    let key = fs::read_to_string(&file).unwrap();
+    let backup = homeserver.key_backup(&setup.account).await;
+    assert!(backup["version"].is_string(), "{backup}");
+
+    setup.set("MATRIX_PASSWORD", "wrong");
+    let refusal = setup.refusal_with(&["--reset-identity"]).await;
+    assert!(refusal.contains("does not accept the account's password: nothing was changed"), "{refusal}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), key);
+    assert_eq!(homeserver.key_backup(&setup.account).await["version"], backup["version"]);
+    let checked = setup.check(&[]).await;
+    for check in ["recovery key", "key backup", "own device"] {
+        assert!(checked.lines.contains(&format!("ok    {check}")), "{}", checked.lines);
+    }
+
+    setup.set("MATRIX_PASSWORD", &setup.account.password.clone());
+    let agent = setup.start_with(&["--reset-identity"]).await;
+    assert!(!agent.log().contains("not signed"), "{}", agent.log());
+    assert_ne!(fs::read_to_string(&file).unwrap(), key);
+    model.add([say("Hello.", 0)]);
+    answers(&setup, &homeserver).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_device_whose_keys_are_lost_is_refused_and_a_new_one_takes_its_place() {
     let homeserver = Homeserver::relaxed();
     let model = ModelServer::start([say("One.", 0), say("Two.", 0)]).await;
