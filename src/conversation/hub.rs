@@ -70,6 +70,8 @@ pub enum Arrival {
     Backlog,
     /// While the agent listened.
     Live,
+    /// Before its device was there, and it has spoken behind it: it is read, and not answered again.
+    Answered,
 }
 
 struct Conversation {
@@ -116,7 +118,7 @@ impl Hub {
             return Ok(());
         }
         if let EventKind::Undecryptable { session } = &event.kind {
-            self.unreadable(event, session.as_deref()).await;
+            self.unreadable(event, session.as_deref(), arrival).await;
             return Ok(());
         }
         let encrypted = self.shared.rooms.is_encrypted(&event.room).await;
@@ -146,7 +148,7 @@ impl Hub {
                 if key.trim_end_matches('\u{fe0f}') == STOP_SIGN && !self.is_old(event) {
                     self.tell_room(&event.room, &Input::StopSign(target.clone()));
                 }
-                self.press(event, target, key, receipt).await
+                self.press(event, target, key, arrival, receipt).await
             }
             EventKind::Membership { .. } | EventKind::Undecryptable { .. } | EventKind::Other { .. } => Ok(()),
         }
@@ -214,7 +216,7 @@ impl Hub {
         }
         let handle = shared.store.write_line(&event.room, &line).await?;
         let speaker = self.speaker(event, message.kind == MessageKind::Notice);
-        let expired = self.is_old(event);
+        let expired = self.is_over(event, arrival);
         if !self.may_talk(event) || (expired && shared.outbox.earlier(&event.id).await? == Earlier::Nothing) {
             return Ok(());
         }
@@ -289,6 +291,7 @@ impl Hub {
         event: &Event,
         target: &OwnedEventId,
         key: &str,
+        arrival: Arrival,
         receipt: &Receipt,
     ) -> Result<(), StoreError> {
         let shared = self.shared.clone();
@@ -296,7 +299,7 @@ impl Hub {
             return Ok(());
         };
         let Some(pressed) = rich::pressed_by_reaction(&payload, key) else { return Ok(()) };
-        let expired = self.is_old(event);
+        let expired = self.is_over(event, arrival);
         if expired && shared.outbox.earlier(&event.id).await? == Earlier::Nothing {
             return Ok(());
         }
@@ -411,11 +414,11 @@ impl Hub {
 
     /// A message whose key has not come. Where all messages are for the agent, the room is told, once a session; elsewhere
     /// it may be for others.
-    async fn unreadable(&mut self, event: &Event, session: Option<&str>) {
+    async fn unreadable(&mut self, event: &Event, session: Option<&str>, arrival: Arrival) {
         tracing::warn!(room = %event.room, event = %event.id, sender = %event.sender, "no key for an event (yet)");
         let told = (event.room.clone(), session.unwrap_or_default().to_owned());
         if !self.may_talk(event)
-            || self.is_old(event)
+            || self.is_over(event, arrival)
             || self.told_unreadable.contains(&told)
             || !self.shared.rooms.is_direct(&event.room).await
         {
@@ -445,6 +448,11 @@ impl Hub {
     /// Too old to be answered.
     fn is_old(&self, event: &Event) -> bool {
         older(event, self.shared.clock.now(), self.shared.settings.inbox.answer_within)
+    }
+
+    /// Answered before this device was there, or too old to be answered.
+    fn is_over(&self, event: &Event, arrival: Arrival) -> bool {
+        arrival == Arrival::Answered || self.is_old(event)
     }
 
     /// Whether a command is meant for this run. By its time too: a homeserver may answer the first round of sync with what

@@ -77,6 +77,41 @@ async fn an_identity_is_not_touched_when_the_password_is_wrong() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn with_the_recovery_key_alone_a_new_device_answers_what_is_open_and_nothing_again() {
+    let homeserver = Homeserver::relaxed();
+    let model = ModelServer::start([say("One.", 0), say("Two.", 0), say("Three.", 0)]).await;
+    let mut setup = AgentSetup::new(&homeserver, &model).await;
+    // What comes from the key backup vouches for no device.
+    setup.set("ACCESS_TRUST", "any");
+    let agent = setup.start().await;
+    let alice = Person::new(&homeserver, "alice").await;
+    let room = alice.direct_room(setup.user()).await;
+    alice.say(&room, "first").await;
+    alice.answer(&room, setup.user(), 1).await;
+    homeserver.until_backed_up(&setup.account, 2).await;
+    agent.kill();
+    alice.say(&room, "second").await;
+
+    for entry in fs::read_dir(setup.state()).unwrap().map(Result::unwrap) {
+        match entry.file_name().to_str().unwrap() {
+            "recovery-key" => {}
+            "matrix" => fs::remove_dir_all(entry.path()).unwrap(),
+            _ => fs::remove_file(entry.path()).unwrap(),
+        }
+    }
+    let agent = setup.start_with(&["--new-device"]).await;
+    assert_eq!(alice.answer(&room, setup.user(), 2).await.text(), "Two.");
+    agent.logs("decrypted late").await;
+    // A join shows that the new device has shown its keys.
+    alice.direct_room(setup.user()).await;
+    alice.say(&room, "third").await;
+    assert_eq!(alice.answer(&room, setup.user(), 3).await.text(), "Three.");
+    let shown = model.shown();
+    assert_eq!(shown.len(), 3, "{shown:#?}");
+    assert!(shown[1].contains("second"), "{}", shown[1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_device_whose_keys_are_lost_is_refused_and_a_new_one_takes_its_place() {
     let homeserver = Homeserver::relaxed();
     let model = ModelServer::start([say("One.", 0), say("Two.", 0)]).await;
