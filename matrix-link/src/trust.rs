@@ -134,6 +134,10 @@ impl Link {
     pub async fn establish_trust(&self) -> TrustReport {
         let encryption = self.client.encryption();
         encryption.wait_for_e2ee_initialization_tasks().await;
+        // Most homeservers take the first identity unasked; others want the password for that too.
+        if let Err(error) = encryption.bootstrap_cross_signing_if_needed(self.password(None)).await {
+            tracing::error!(error = &error as &dyn std::error::Error, "no cross-signing identity");
+        }
         let key_file = self.recovery_key_file();
         let mut new_recovery_key = None;
         let recovery = encryption.recovery();

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::{Context, anyhow};
 use matrix_link::{
-    Account, Credentials, Link, OpenError, SyncLimits, Trust, TrustReport, read_or_create_key, set_device_aside,
+    Account, Credentials, Link, OpenError, SyncLimits, Trust, TrustReport, log_in, read_or_create_key, set_device_aside,
 };
 
 use super::Start;
@@ -28,19 +28,7 @@ pub(super) async fn store(config: &Config, held: &StateDir) -> anyhow::Result<St
 
 /// Opens the session that belongs to the store, with its keys in order as far as `access.trust` asks for it.
 pub(super) async fn link(config: &Config, store: &Store, start: Start) -> anyhow::Result<Link> {
-    let account = account(config);
-    if start.new_device {
-        if account.credentials.is_none() {
-            return Err(explain(OpenError::NoCredentials(account.user), config));
-        }
-        // Before the session goes: what is left after a crash in between is the old device without a position.
-        store.release_device().await?;
-        if let Some(folder) = set_device_aside(&account.state_dir).context("the old session could not be put aside")? {
-            writeln!(io::stdout(), "old device: kept in {}", folder.display())?;
-        }
-    }
-    let link = Link::open(account, store.position().await?).await.map_err(|error| explain(error, config))?;
-    let link = link.with_round_limit(config.matrix.sync_timeout);
+    let link = session(config, store, start).await?.with_round_limit(config.matrix.sync_timeout);
     if let Some(device) = link.device_id() {
         store.bind_device(&device).await.context(NEW_DEVICE)?;
     }
@@ -68,6 +56,22 @@ pub(super) async fn link(config: &Config, store: &Store, start: Start) -> anyhow
     }
     announce(&report, config)?;
     Ok(link)
+}
+
+/// The kept session, or a new device's.
+async fn session(config: &Config, store: &Store, start: Start) -> anyhow::Result<Link> {
+    let account = account(config);
+    if !start.new_device {
+        return Link::open(account, store.position().await?).await.map_err(|error| explain(error, config));
+    }
+    // The working session stays in its place until there is another one.
+    let login = log_in(&account).await.map_err(|error| explain(error, config))?;
+    // Before the session goes: what is left after a crash in between is the old device without a position.
+    store.release_device().await?;
+    if let Some(folder) = set_device_aside(&account.state_dir).context("the old session could not be put aside")? {
+        writeln!(io::stdout(), "old device: kept in {}", folder.display())?;
+    }
+    Link::begin(account, login).await.map_err(|error| explain(error, config))
 }
 
 /// The account to open.

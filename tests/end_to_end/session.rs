@@ -106,3 +106,18 @@ async fn after_a_hard_logout_the_agent_ends_and_says_what_to_do() {
     scene.alice.direct_room(scene.setup.user()).await;
     scene.answers(2).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_device_with_a_wrong_password_leaves_the_session_in_its_place() {
+    let mut scene = scene().await;
+    scene.answers(1).await;
+    let before = scene.session();
+    scene.agent.kill();
+    scene.setup.set("MATRIX_PASSWORD", "wrong");
+    let refusal = scene.setup.refusal_with(&["--new-device"]).await;
+    assert!(refusal.contains("does not accept the password"), "{refusal}");
+    assert!(!scene.setup.state().join("old-devices").exists());
+    let scene = Scene { agent: scene.setup.start().await, ..scene };
+    scene.answers(2).await;
+    assert_eq!(scene.session()["device_id"], before["device_id"]);
+}
