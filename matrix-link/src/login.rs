@@ -16,7 +16,7 @@ use ruma::{
             session::login::v3::{LoginInfo, Password, Request as LogIn},
             uiaa::{MatrixUserIdentifier, UserIdentifier},
         },
-        error::{ErrorKind, RetryAfter},
+        error::{ErrorKind, FromHttpResponseError, RetryAfter},
     },
 };
 use secrecy::{ExposeSecret, SecretString};
@@ -97,6 +97,24 @@ fn classify(account: &Account, error: HttpError) -> OpenError {
             _ => REQUEST_TIMEOUT,
         }),
         Some(_) => OpenError::Sdk(Box::new(error.into())),
-        None => OpenError::Unreachable { homeserver: account.homeserver.clone(), source: Box::new(error.into()) },
+        None => {
+            let homeserver = account.homeserver.clone();
+            match no_homeserver(&error) {
+                Some(answer) => OpenError::NoHomeserver { homeserver, answer },
+                None => OpenError::Unreachable { homeserver, source: Box::new(error.into()) },
+            }
+        }
     }
+}
+
+/// What was answered, where no homeserver would answer so: one that does not know an address says so in Matrix's own way.
+pub(crate) fn no_homeserver(error: &HttpError) -> Option<String> {
+    if let HttpError::Api(error) = error
+        && let FromHttpResponseError::Deserialization(_) = **error
+    {
+        return Some("something that is not Matrix".to_owned());
+    }
+    let error = error.as_client_api_error()?;
+    let status = error.status_code.as_u16();
+    (error.error_kind().is_none() && matches!(status, 404 | 405)).then(|| format!("HTTP {status}"))
 }

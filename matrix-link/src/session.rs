@@ -130,6 +130,14 @@ pub enum OpenError {
         #[source]
         source: Box<matrix_sdk::Error>,
     },
+    /// Something else is there.
+    #[error("that is no Matrix homeserver: {homeserver} answers {answer}")]
+    NoHomeserver {
+        /// The address that was tried.
+        homeserver: String,
+        /// What it answers.
+        answer: String,
+    },
     /// The state folder is another account's.
     #[error("{} keeps a session of {kept}, not of {asked}: give each account a state folder of its own", folder.display())]
     OtherAccount {

@@ -19,9 +19,10 @@ use matrix_sdk::{
     encryption::{
         CrossSigningResetAuthType,
         recovery::{RecoveryError, RecoveryState},
+        secret_storage::SecretStorageError,
     },
 };
-use matrix_sdk_base::crypto::CollectStrategy;
+use matrix_sdk_base::crypto::{CollectStrategy, secret_storage::DecodeError};
 use ruma::{
     OwnedDeviceId, OwnedUserId,
     api::{
@@ -57,8 +58,32 @@ pub struct TrustReport {
     pub secrets_missing: bool,
     /// Whether the account's secrets can be recovered, and are all here.
     pub recovery: bool,
+    /// Why the recovery key in the file could not be used, where it was needed.
+    pub key_fault: Option<KeyFault>,
     /// The file with the recovery key, when this start wrote it.
     pub new_recovery_key: Option<PathBuf>,
+}
+
+/// Why a recovery key does not open the account's secrets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyFault {
+    /// It is no recovery key: a character is wrong, or some are missing.
+    Mistyped,
+    /// It is one, of another account or an earlier time.
+    OfOthers,
+}
+
+impl KeyFault {
+    /// None when the error is about something else.
+    pub(crate) fn of(error: &SecretStorageError) -> Option<Self> {
+        let SecretStorageError::SecretStorageKey(error) = error else { return None };
+        Some(match error {
+            DecodeError::Base58(_) | DecodeError::Prefix(..) | DecodeError::Parity(..) | DecodeError::KeyLength(..) => {
+                Self::Mistyped
+            }
+            _ => Self::OfOthers,
+        })
+    }
 }
 
 /// Why an identity could not be replaced.
@@ -139,7 +164,7 @@ impl Link {
             tracing::error!(error = &error as &dyn std::error::Error, "no cross-signing identity");
         }
         let key_file = self.recovery_key_file();
-        let mut new_recovery_key = None;
+        let (mut new_recovery_key, mut key_fault) = (None, None);
         let recovery = encryption.recovery();
         match recovery.state() {
             RecoveryState::Disabled if !key_file.exists() || is_promised(&key_file) => {
@@ -159,6 +184,9 @@ impl Link {
                     && let Err(error) = recovery.recover(key.trim()).await
                 {
                     tracing::warn!(%error, file = %key_file.display(), "the recovery key is not accepted");
+                    if let RecoveryError::SecretStorage(error) = &error {
+                        key_fault = KeyFault::of(error);
+                    }
                 }
             }
             _ => {}
@@ -173,6 +201,7 @@ impl Link {
                 || (secrets && self.published_keys().await.is_none()),
             secrets_missing: !secrets && matches!(identity, Ok(Some(_))),
             recovery: recovery.state() == RecoveryState::Enabled,
+            key_fault,
             new_recovery_key,
         }
     }

@@ -23,6 +23,13 @@ async fn an_identity_of_another_device_is_kept_and_taken_up_with_the_recovery_ke
     assert!(refusal.contains("recovery-key (chmod 600)") && refusal.contains("--reset-identity"), "{refusal}");
 
     let file = setup.state().join("recovery-key");
+    fs::write(&file, owner.recovery_key().replacen(' ', "", 2).split_off(3)).unwrap();
+    let refusal = setup.refusal().await;
+    assert!(refusal.contains("is no recovery key: it is mistyped"), "{refusal}");
+    let stranger = Person::new(&homeserver, "stranger").await;
+    fs::write(&file, stranger.recovery_key()).unwrap();
+    let refusal = setup.refusal().await;
+    assert!(refusal.contains("is another account's, or an earlier one"), "{refusal}");
     fs::write(&file, owner.recovery_key()).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     let agent = setup.start().await;

@@ -57,6 +57,8 @@ pub enum Which {
     ToDevice,
     /// `POST .../refresh`.
     Refresh,
+    /// `POST .../login`.
+    Login,
     /// All.
     All,
 }
@@ -145,6 +147,7 @@ impl Shared {
                 Which::Sync => path.ends_with("/sync"),
                 Which::ToDevice => path.contains("/sendToDevice/"),
                 Which::Refresh => path.ends_with("/refresh"),
+                Which::Login => path.ends_with("/login"),
                 Which::All => true,
             };
             if !meant || rule.times == 0 {
