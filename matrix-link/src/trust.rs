@@ -347,7 +347,26 @@ impl Link {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_recovery_key_is_promised_before_it_is_made_and_the_promise_outlives_a_crash() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("recovery-key");
+        assert!(!is_promised(&file), "nobody has promised one yet");
+        // Whatever ends the process while the key is made: the homeserver may have it, and nobody here knows it.
+        let broken = make_recovery_key(&file, async || {
+            assert!(is_promised(&file));
+            Err(RecoveryError::BackupExistsOnServer)
+        });
+        assert!(matches!(broken.await, Err(ResetError::Recovery(_))));
+        assert!(is_promised(&file));
+        make_recovery_key(&file, async || Ok("key".to_owned())).await.unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "key\n");
+        assert!(!is_promised(&file));
+    }
 
     #[test]
     fn each_verdict_of_the_sdk_has_its_standing() {

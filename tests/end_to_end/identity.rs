@@ -84,6 +84,23 @@ async fn an_identity_is_not_touched_when_the_password_is_wrong() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_recovery_key_that_was_made_and_not_written_down_is_replaced_at_the_next_start() {
+    let homeserver = Homeserver::relaxed();
+    let model = ModelServer::start([]).await;
+    let setup = AgentSetup::new(&homeserver, &model).await;
+    setup.start().await.kill();
+    let file = setup.state().join("recovery-key");
+    let lost = fs::read_to_string(&file).unwrap();
+    // What a crash leaves behind between the two.
+    fs::write(&file, "").unwrap();
+    setup.start().await.kill();
+    let key = fs::read_to_string(&file).unwrap();
+    assert!(!key.is_empty() && key != lost);
+    let checked = setup.check(&[]).await;
+    assert!(checked.lines.contains("ok    recovery key   STATE/recovery-key opens"), "{}", checked.lines);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn with_the_recovery_key_alone_a_new_device_answers_what_is_open_and_nothing_again() {
     let homeserver = Homeserver::relaxed();
     let model = ModelServer::start([say("One.", 0), say("Two.", 0), say("Three.", 0)]).await;

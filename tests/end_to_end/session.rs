@@ -5,13 +5,14 @@ use std::fs;
 use ruma::OwnedRoomId;
 use serde_json::Value;
 
-use crate::support::{Agent, AgentSetup, Homeserver, ModelServer, Person, Proxy, Trouble, Which, say};
+use crate::support::{Agent, AgentSetup, Health, Homeserver, ModelServer, Person, Proxy, Trouble, Which, say};
 
 struct Scene {
     agent: Agent,
     model: ModelServer,
     proxy: Proxy,
     setup: AgentSetup,
+    health: Health,
     alice: Person,
     room: OwnedRoomId,
 }
@@ -23,19 +24,19 @@ async fn scene() -> Scene {
     let model = ModelServer::start([]).await;
     let mut setup = AgentSetup::new(&proxy.homeserver, &model).await;
     setup.set("MATRIX_SYNC_TIMEOUT_SECONDS", "3");
+    let health = Health::of(&mut setup);
     let agent = setup.start().await;
     let alice = Person::new(&homeserver, "alice").await;
     let room = alice.direct_room(setup.user()).await;
-    Scene { agent, model, proxy, setup, alice, room }
+    Scene { agent, model, proxy, setup, health, alice, room }
 }
 
 impl Scene {
     /// The same with the agent killed and started again.
     async fn restarted(self) -> Self {
-        let Self { agent, model, proxy, setup, alice, room } = self;
-        agent.kill();
-        let agent = setup.start().await;
-        Self { agent, model, proxy, setup, alice, room }
+        self.agent.kill();
+        let agent = self.setup.start().await;
+        Self { agent, ..self }
     }
 
     async fn answers(&self, count: usize) {
@@ -57,6 +58,18 @@ async fn a_sync_that_never_answers_is_begun_anew_and_shown_as_degraded_when_it_g
     scene.agent.logs("sync is degraded").await;
     scene.agent.logs("sync works again").await;
     scene.answers(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_degraded_sync_is_seen_from_outside_until_it_works_again() {
+    let scene = scene().await;
+    scene.health.ready(200).await;
+    scene.proxy.trouble(Which::Sync, 0, usize::MAX, Trouble::BadGateway);
+    let trouble = scene.health.ready(503).await;
+    assert!(trouble.starts_with("not synced for ") && trouble.ends_with(" s\n"), "{trouble}");
+    scene.proxy.peace();
+    scene.health.ready(200).await;
+    scene.answers(1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
