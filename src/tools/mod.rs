@@ -5,6 +5,7 @@
 
 mod now;
 mod origin;
+mod refusal;
 
 use std::{fmt, future::ready, sync::Arc};
 
@@ -14,6 +15,7 @@ use serde_json::Value;
 
 pub use now::Now;
 pub use origin::Origin;
+pub use refusal::Refusal;
 
 use crate::{
     model::{ToolCall, ToolSpec},
