@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use crate::support::{AgentSetup, Homeserver, ModelServer, Person, say};
+use crate::support::{AgentSetup, Homeserver, ModelServer, Person, Talk, say};
 
 async fn answers(setup: &AgentSetup, homeserver: &Homeserver) {
     let alice = Person::new(homeserver, "alice").await;
@@ -102,69 +102,55 @@ async fn a_recovery_key_that_was_made_and_not_written_down_is_replaced_at_the_ne
 
 #[tokio::test(flavor = "multi_thread")]
 async fn with_the_recovery_key_alone_a_new_device_answers_what_is_open_and_nothing_again() {
-    let homeserver = Homeserver::relaxed();
     let model = ModelServer::start([say("One.", 0), say("Two.", 0), say("Three.", 0)]).await;
-    let mut setup = AgentSetup::new(&homeserver, &model).await;
     // What comes from the key backup vouches for no device.
-    setup.set("ACCESS_TRUST", "any");
-    let agent = setup.start().await;
-    let alice = Person::new(&homeserver, "alice").await;
-    let room = alice.direct_room(setup.user()).await;
-    alice.say(&room, "first").await;
-    alice.answer(&room, setup.user(), 1).await;
-    homeserver.until_backed_up(&setup.account, 2).await;
-    agent.kill();
-    alice.say(&room, "second").await;
+    let mut talk = Talk::with(model, |setup| setup.set("ACCESS_TRUST", "any")).await;
+    talk.say("first").await;
+    talk.answer(1).await;
+    Homeserver::relaxed().until_backed_up(&talk.setup.account, 2).await;
+    talk.agent.stop();
+    talk.say("second").await;
 
-    for entry in fs::read_dir(setup.state()).unwrap().map(Result::unwrap) {
+    for entry in fs::read_dir(talk.setup.state()).unwrap().map(Result::unwrap) {
         match entry.file_name().to_str().unwrap() {
             "recovery-key" => {}
             "matrix" => fs::remove_dir_all(entry.path()).unwrap(),
             _ => fs::remove_file(entry.path()).unwrap(),
         }
     }
-    let agent = setup.start_with(&["--new-device"]).await;
-    assert_eq!(alice.answer(&room, setup.user(), 2).await.text(), "Two.");
-    agent.logs("decrypted late").await;
-    // A join shows that the new device has shown its keys.
-    alice.direct_room(setup.user()).await;
-    alice.say(&room, "third").await;
-    assert_eq!(alice.answer(&room, setup.user(), 3).await.text(), "Three.");
-    let shown = model.shown();
+    talk.agent = talk.setup.start_with(&["--new-device"]).await;
+    assert_eq!(talk.answer(2).await.text(), "Two.");
+    talk.agent.logs("decrypted late").await;
+    talk.until_keys_are_shown().await;
+    talk.say("third").await;
+    assert_eq!(talk.answer(3).await.text(), "Three.");
+    let shown = talk.model.shown();
     assert_eq!(shown.len(), 3, "{shown:#?}");
     assert!(shown[1].contains("second"), "{}", shown[1]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_device_whose_keys_are_lost_is_refused_and_a_new_one_takes_its_place() {
-    let homeserver = Homeserver::relaxed();
-    let model = ModelServer::start([say("One.", 0), say("Two.", 0)]).await;
-    let setup = AgentSetup::new(&homeserver, &model).await;
-    let agent = setup.start().await;
-    let alice = Person::new(&homeserver, "alice").await;
-    let room = alice.direct_room(setup.user()).await;
-    alice.say(&room, "first").await;
-    alice.answer(&room, setup.user(), 1).await;
-    agent.kill();
-    let session = fs::read(setup.state().join("session.json")).unwrap();
-    fs::remove_dir_all(setup.state().join("matrix")).unwrap();
+    let mut talk = Talk::begin([]).await;
+    talk.goes_on(1).await;
+    talk.agent.stop();
+    let session = fs::read(talk.setup.state().join("session.json")).unwrap();
+    fs::remove_dir_all(talk.setup.state().join("matrix")).unwrap();
 
-    let refusal = setup.refusal().await;
+    let refusal = talk.setup.refusal().await;
     assert!(refusal.contains("matrix is missing") && refusal.contains("--new-device"), "{refusal}");
-    let agent = setup.start_with(&["--new-device"]).await;
-    assert!(!agent.log().contains("not signed"), "{}", agent.log());
-    // A join shows that the new device has shown its keys.
-    alice.direct_room(setup.user()).await;
-    alice.say(&room, "second").await;
-    assert_eq!(alice.answer(&room, setup.user(), 2).await.text(), "Two.");
-    assert_ne!(fs::read(setup.state().join("session.json")).unwrap(), session);
-    agent.kill();
+    talk.agent = talk.setup.start_with(&["--new-device"]).await;
+    assert!(!talk.agent.log().contains("not signed"), "{}", talk.agent.log());
+    talk.until_keys_are_shown().await;
+    talk.goes_on(2).await;
+    assert_ne!(fs::read(talk.setup.state().join("session.json")).unwrap(), session);
+    talk.agent.stop();
 
     // An empty store beside the session of a device that has keys.
-    let store = setup.state().join("matrix");
+    let store = talk.setup.state().join("matrix");
     fs::remove_dir_all(&store).unwrap();
     fs::create_dir(&store).unwrap();
     fs::write(store.join("matrix-sdk-crypto.sqlite3"), b"").unwrap();
-    let refusal = setup.refusal().await;
+    let refusal = talk.setup.refusal().await;
     assert!(refusal.contains("the homeserver has other keys") && refusal.contains("--new-device"), "{refusal}");
 }

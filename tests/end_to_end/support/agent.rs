@@ -174,6 +174,11 @@ impl Agent {
 
     /// Kills it: no word of farewell, no file closed.
     pub fn kill(mut self) {
+        self.stop();
+    }
+
+    /// The same, and its log can still be read.
+    pub fn stop(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
