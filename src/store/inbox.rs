@@ -39,12 +39,10 @@ impl Store {
     /// # Errors
     /// When the store fails; then nothing of it is kept.
     pub async fn receive(&self, batch: &Batch) -> Result<(), StoreError> {
-        let mut transaction = self.pool.begin().await?;
-        let is_past: bool = sqlx::query_scalar("SELECT NOT EXISTS (SELECT 1 FROM position WHERE agent = ?)")
-            .bind(self.agent())
-            .fetch_one(&mut *transaction)
-            .await?;
+        // Before the transaction: one that reads first is refused when somebody else has written meanwhile.
+        let is_past = self.position().await?.is_none();
         let answered = if is_past { answered(&batch.events, &self.agent) } else { BTreeSet::new() };
+        let mut transaction = self.pool.begin().await?;
         for event in &batch.events {
             self.insert(&mut transaction, event, answered.contains(&event.id)).await?;
         }
@@ -392,6 +390,24 @@ mod tests {
 
     fn undecryptable(id: &str, session: &str) -> Event {
         Event { kind: EventKind::Undecryptable { session: Some(session.into()) }, ..event(id) }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_is_received_is_kept_while_others_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("s"), user_id!("@bot:example.org"), &[1; 32]).await.unwrap();
+        let writes = tokio::spawn({
+            let store = store.clone();
+            async move {
+                for seq in 0..200 {
+                    store.handled(seq).await.unwrap();
+                }
+            }
+        });
+        for number in 0..200 {
+            store.receive(&batch(&number.to_string(), &[&format!("${number}")])).await.unwrap();
+        }
+        writes.await.unwrap();
     }
 
     #[tokio::test]
