@@ -1,6 +1,6 @@
 //! Who speaks with whom: rooms and threads on one side, turns on the other.
 //!
-//! A conversation is one room's main timeline or one of its threads ([`Key`]). The [`Hub`] takes every event once, in
+//! A conversation is one room's main timeline or one of its threads (`Key`). The [`Hub`] takes every event once, in
 //! order: it keeps the transcript true (messages, edits, redactions), asks the `gate` whether a message is for the agent, and
 //! hands it to the conversation's `task`, which runs one turn at a time and is told of everything that bears on it. What the
 //! model sees of it all is made by `perception`. Lines that begin with `!` are `commands`. `later` begins the turns that the

@@ -1,6 +1,6 @@
 //! What the model can do besides talking. One file per tool.
 //!
-//! A call passes three gates in [`Toolbox::call`], and nothing of a broken call ever runs: the tool exists, the arguments
+//! A call passes three gates in [`Toolbox::begin`], and nothing of a broken call ever runs: the tool exists, the arguments
 //! are JSON, the tool's [`Tool::check`] accepts them. A refusal goes back to the model, which may try again.
 
 mod now;
