@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs)]
 #![recursion_limit = "256"]
 
+mod cards;
 mod crowd;
 mod delays;
 mod figures;
@@ -29,6 +30,8 @@ async fn main() {
     println!("Measured on {today}, {}.\n", machine());
     eprintln!("Delays ...");
     delays::measure().await;
+    eprintln!("Cards ...");
+    cards::measure().await;
     eprintln!("Requests ...");
     requests::measure().await;
     eprintln!("Memory ...");

@@ -5,7 +5,7 @@
 use std::{fs, io, path::Path, time::Duration};
 
 use matrix_sdk::{
-    Client, ClientBuildError, Error,
+    ClientBuildError, Error,
     config::{RequestConfig, SyncSettings},
     encryption::secret_storage::SecretStorageError,
     store::StateStoreDataKey,
@@ -13,15 +13,12 @@ use matrix_sdk::{
 };
 use ruma::{
     EventId, RoomId,
-    api::{
-        client::{filter::FilterDefinition, sync::sync_events::v3::Filter},
-        error::ErrorKind,
-    },
+    api::client::{filter::FilterDefinition, sync::sync_events::v3::Filter},
     events::secret::request::SecretName,
     presence::PresenceState,
 };
 
-use crate::{FetchError, Link};
+use crate::{FetchError, KeyFault, Link, login::no_homeserver, renewal::Logout, roots};
 
 /// How long the homeserver may take to say which versions it speaks.
 const VERSIONS_TIMEOUT: Duration = Duration::from_secs(10);
@@ -43,6 +40,9 @@ pub enum DiagnoseError {
     /// The address can't be used.
     #[error("the address can't be used")]
     Address(#[source] Box<ClientBuildError>),
+    /// Something else answers there.
+    #[error("that is no Matrix homeserver: it answers {0}")]
+    NoHomeserver(String),
     /// No answer, or one that says no.
     #[error("the homeserver does not answer")]
     Server(#[source] Box<Error>),
@@ -61,8 +61,8 @@ pub enum RecoveryKey {
     Usable,
     /// There is no file with the key.
     NoFile,
-    /// The key does not open them.
-    NotAccepted,
+    /// What is in the file does not open them.
+    NotAccepted(KeyFault),
     /// The account has none.
     NothingToOpen,
     /// It opens them, and these are not there.
@@ -85,6 +85,8 @@ pub enum KeyBackup {
 pub enum Session {
     /// It does.
     Stands,
+    /// Its token has ended, its device is there: a run logs in again by itself.
+    Expired,
     /// It was logged out, or its device was deleted.
     Ended,
 }
@@ -95,13 +97,14 @@ pub enum Session {
 /// When there is no homeserver at that address.
 pub async fn homeserver_versions(homeserver: &str) -> Result<Vec<String>, DiagnoseError> {
     let once = RequestConfig::new().timeout(VERSIONS_TIMEOUT).disable_retry();
-    let client = Client::builder()
-        .homeserver_url(homeserver)
-        .request_config(once)
-        .build()
+    let wrong = |error| DiagnoseError::Address(Box::new(error));
+    let builder = roots::builder().map_err(wrong)?.homeserver_url(homeserver);
+    let client = builder.request_config(once).build().await.map_err(wrong)?;
+    client
+        .fetch_server_versions(Some(once))
         .await
-        .map_err(|error| DiagnoseError::Address(Box::new(error)))?;
-    client.fetch_server_versions(Some(once)).await.map(|answer| answer.versions).map_err(|error| server(error.into()))
+        .map(|answer| answer.versions)
+        .map_err(|error| no_homeserver(&error).map_or_else(|| server(error.into()), DiagnoseError::NoHomeserver))
 }
 
 /// Whether the state folder keeps a session, so that opening it needs no login.
@@ -116,12 +119,13 @@ impl Link {
     /// # Errors
     /// When it can't be reached.
     pub async fn session(&self) -> Result<Session, DiagnoseError> {
-        match self.client.whoami().await {
-            Ok(_) => Ok(Session::Stands),
-            Err(error) => match error.client_api_error_kind() {
-                Some(ErrorKind::UnknownToken(_)) => Ok(Session::Ended),
-                _ => Err(server(error.into())),
-            },
+        let mut changes = self.client.subscribe_to_session_changes();
+        let Err(error) = self.client.whoami().await else { return Ok(Session::Stands) };
+        let error = error.into();
+        match Logout::found_in(&error, &mut changes) {
+            Some(Logout::Soft) => Ok(Session::Expired),
+            Some(Logout::Hard) => Ok(Session::Ended),
+            None => Err(server(error)),
         }
     }
 
@@ -137,9 +141,11 @@ impl Link {
         };
         let secrets = match self.client.encryption().secret_storage().open_secret_store(key.trim()).await {
             Ok(secrets) => secrets,
-            Err(SecretStorageError::SecretStorageKey(_)) => return Ok(RecoveryKey::NotAccepted),
             Err(SecretStorageError::MissingKeyInfo { .. }) => return Ok(RecoveryKey::NothingToOpen),
-            Err(error) => return Err(DiagnoseError::Secrets(Box::new(error))),
+            Err(error) => match KeyFault::of(&error) {
+                Some(fault) => return Ok(RecoveryKey::NotAccepted(fault)),
+                None => return Err(DiagnoseError::Secrets(Box::new(error))),
+            },
         };
         let mut missing = Vec::new();
         for name in SECRETS {

@@ -3,6 +3,7 @@
 //! This is the only crate that names matrix-sdk. What comes in is an [`Event`], what goes out is an [`Outgoing`]; the
 //! agent, the person's phone client and the tests all stand on these.
 //!
+//! - [`log_in`] (`login`): makes a session, with the password or a token;
 //! - [`Link::open`] (`session`): logs in once, keeps the session, restores it at every later start;
 //! - `trust`: cross-signing, recovery key, and which devices' words count;
 //! - [`Link::answer_verifications`], [`Link::verify`] (`verification`): people and we compare emoji;
@@ -33,6 +34,7 @@ mod fetch;
 mod files;
 mod invites;
 mod late;
+mod login;
 mod media;
 mod names;
 mod renewal;
@@ -51,11 +53,12 @@ pub use diagnose::{DiagnoseError, KeyBackup, RecoveryKey, Session, homeserver_ve
 pub use event::{Event, EventKind, Membership, Message, MessageKind, ParseError, Protection, Standing, parse};
 pub use fetch::Fetched;
 pub use files::{private_dir, read_or_create_key, write_private};
+pub use login::{Login, log_in};
 pub use media::MediaError;
 pub use rooms::{FetchError, NewRoom, Rooms};
 pub use sender::{Outgoing, Payload, SendError, Sender};
 pub use session::{Account, Credentials, Link, OpenError, StoreLoss, SyncLimits, set_device_aside};
 pub use sync::{Batch, Sink, SinkError, SyncError, Typing, Undecrypted};
-pub use trust::{ResetError, TrustReport};
+pub use trust::{KeyFault, ResetError, TrustReport};
 pub use verification::{Comparison, Confirm, Emoji, Verifier, VerifyError};
 pub use watchdog::SyncState;

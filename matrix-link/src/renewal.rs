@@ -8,18 +8,11 @@
 use std::{path::PathBuf, time::Duration};
 
 use matrix_sdk::{Client, Error, HttpError, RefreshTokenError, SessionChange, config::RequestConfig};
-use ruma::api::{
-    client::{
-        session::login::v3::{LoginInfo, Password, Request as LogIn},
-        uiaa::{MatrixUserIdentifier, UserIdentifier},
-    },
-    error::{ErrorKind, RetryAfter},
-};
-use secrecy::ExposeSecret;
+use ruma::api::error::{ErrorKind, RetryAfter};
 use tokio::sync::broadcast::{Receiver, error::TryRecvError};
 
 use crate::{
-    Credentials, Link,
+    Credentials, Link, login,
     session::{REQUEST_TIMEOUT, write_session},
     sync::SyncError,
 };
@@ -85,11 +78,8 @@ impl Link {
             return SyncError::NoPassword(Box::new(ended));
         };
         tracing::warn!(%device, "soft logout: logging in again");
-        let user = UserIdentifier::Matrix(MatrixUserIdentifier::new(self.user.to_string()));
-        let info = LoginInfo::Password(Password::new(user, password.expose_secret().to_owned()));
-        let mut request = LogIn::new(info);
+        let mut request = login::request(&self.user, password);
         request.device_id = Some(device);
-        request.refresh_token = true;
         let mut retry = RETRY_FIRST;
         loop {
             let config = RequestConfig::new().disable_retry().timeout(REQUEST_TIMEOUT);

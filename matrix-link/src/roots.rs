@@ -3,10 +3,22 @@
 //! Elsewhere the system's own verifier decides, which also knows the operator's authorities. On Android that verifier lives
 //! in a Java machine, which a program of a terminal has not, and it panics without one.
 
-use matrix_sdk::reqwest::{Certificate, Client, Error, tls::Version};
+use matrix_sdk::{
+    ClientBuildError, ClientBuilder, HttpError,
+    reqwest::{Certificate, Client, Error, tls::Version},
+};
+
+/// What every client of the SDK begins with.
+pub(crate) fn builder() -> Result<ClientBuilder, ClientBuildError> {
+    let builder = matrix_sdk::Client::builder();
+    if !cfg!(target_os = "android") {
+        return Ok(builder);
+    }
+    Ok(builder.http_client(bundled().map_err(|error| ClientBuildError::Http(HttpError::Reqwest(error)))?))
+}
 
 /// An HTTP client that trusts Mozilla's list of authorities, which is compiled in.
-pub(crate) fn bundled() -> Result<Client, Error> {
+fn bundled() -> Result<Client, Error> {
     let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().map(|der| Certificate::from_der(der));
     Client::builder()
         .user_agent("waybread")

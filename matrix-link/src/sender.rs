@@ -79,6 +79,13 @@ pub enum SendError {
     /// The server says no, and will say so again.
     #[error("the homeserver refused it")]
     Refused(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Others would get no keys from this device, since its account has not signed it.
+    #[error(
+        "this device is not verified: another one has made the account's identity. Write the account's recovery key \
+         into the file recovery-key of this state folder (chmod 600) and start again; the other device's state folder \
+         has it in a file of that name"
+    )]
+    Unsigned,
     /// We are not in the room (any more).
     #[error("not in the room {0}")]
     NotInRoom(OwnedRoomId),
@@ -89,7 +96,7 @@ impl SendError {
     pub fn retryable(&self) -> bool {
         match self {
             Self::RateLimited { .. } | Self::Unavailable(_) => true,
-            Self::TooLarge | Self::Refused(_) | Self::NotInRoom(_) => false,
+            Self::TooLarge | Self::Refused(_) | Self::Unsigned | Self::NotInRoom(_) => false,
         }
     }
 }
@@ -183,22 +190,37 @@ fn classify(error: Error) -> SendError {
         (_, Some(400..=407 | 409..=499)) if in_matrix_terms => SendError::Refused(Box::new(error)),
         (Error::Http(http), None) if matches!(**http, HttpError::IntoHttp(_)) => SendError::Refused(Box::new(error)),
         // Nobody may read it, or our own device is not trusted: it stays so until a person acts.
-        (Error::OlmError(olm), _) if matches!(**olm, OlmError::SessionRecipientCollectionError(_)) => {
-            SendError::Refused(Box::new(error))
-        }
+        (Error::OlmError(olm), _) => match &**olm {
+            OlmError::SessionRecipientCollectionError(
+                SessionRecipientCollectionError::CrossSigningNotSetup
+                | SessionRecipientCollectionError::SendingFromUnverifiedDevice,
+            ) => SendError::Unsigned,
+            OlmError::SessionRecipientCollectionError(_) => SendError::Refused(Box::new(error)),
+            _ => SendError::Unavailable(Box::new(error)),
+        },
         _ => SendError::Unavailable(Box::new(error)),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
     fn a_message_that_may_be_encrypted_for_nobody_is_refused_and_not_repeated() {
-        let error = OlmError::SessionRecipientCollectionError(SessionRecipientCollectionError::CrossSigningNotSetup);
-        let error = classify(Error::OlmError(Box::new(error)));
-        assert!(matches!(error, SendError::Refused(_)), "{error:?}");
+        let error = SessionRecipientCollectionError::VerifiedUserHasUnsignedDevice(BTreeMap::new());
+        let error = classify(Error::OlmError(Box::new(OlmError::SessionRecipientCollectionError(error))));
+        assert!(matches!(error, SendError::Refused(_)) && !error.retryable(), "{error:?}");
+    }
+
+    #[test]
+    fn a_device_that_its_account_has_not_signed_is_told_what_mends_it() {
+        let error = SessionRecipientCollectionError::SendingFromUnverifiedDevice;
+        let error = classify(Error::OlmError(Box::new(OlmError::SessionRecipientCollectionError(error))));
+        assert!(error.to_string().contains("Write the account's recovery key into the file recovery-key"), "{error}");
+        assert!(!error.retryable());
     }
 
     #[test]

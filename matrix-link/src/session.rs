@@ -1,4 +1,4 @@
-//! Logs in once, keeps the session, restores it at every later start.
+//! Keeps the session that a login has made, and restores it at every later start.
 //!
 //! What is kept, all below the account's state folder (0700), each file 0600:
 //!
@@ -18,7 +18,7 @@ use std::{
 };
 
 use matrix_sdk::{
-    Client, ClientBuildError, HttpError, SessionMeta, SessionTokens, SqliteStoreConfig,
+    Client, ClientBuildError, SqliteStoreConfig,
     authentication::matrix::MatrixSession,
     config::RequestConfig,
     encryption::{BackupDownloadStrategy, EncryptionSettings},
@@ -26,17 +26,17 @@ use matrix_sdk::{
 };
 use matrix_sdk_base::crypto::{CryptoStoreError, OlmError};
 use ruma::{
-    DeviceKeyAlgorithm, DeviceKeyId, MilliSecondsSinceUnixEpoch, OwnedDeviceId, OwnedUserId,
-    api::{client::keys::get_keys::v3::Request as GetKeys, error::ErrorKind},
-    encryption::DeviceKeys,
+    DeviceId, DeviceKeyAlgorithm, DeviceKeyId, MilliSecondsSinceUnixEpoch, OwnedDeviceId, OwnedUserId,
+    api::client::keys::get_keys::v3::Request as GetKeys, encryption::DeviceKeys,
 };
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use tokio::sync::watch;
 
 use crate::{
     AccessList, SyncState, Trust,
     files::{private_dir, read_or_create_key, write_private},
     invites::Invites,
+    login::{Login, log_in},
     names::Names,
     renewal, roots,
     trust::{LookedUp, recipients},
@@ -130,6 +130,14 @@ pub enum OpenError {
         #[source]
         source: Box<matrix_sdk::Error>,
     },
+    /// Something else is there.
+    #[error("that is no Matrix homeserver: {homeserver} answers {answer}")]
+    NoHomeserver {
+        /// The address that was tried.
+        homeserver: String,
+        /// What it answers.
+        answer: String,
+    },
     /// The state folder is another account's.
     #[error("{} keeps a session of {kept}, not of {asked}: give each account a state folder of its own", folder.display())]
     OtherAccount {
@@ -190,61 +198,74 @@ impl Link {
     pub async fn open(account: Account, position: Option<String>) -> Result<Self, OpenError> {
         let folder = account.state_dir.clone();
         let files = |source| OpenError::Files { folder: folder.clone(), source };
-        private_dir(&folder).map_err(files)?;
-        let kept = read_session(&folder.join("session.json")).map_err(files)?;
+        let Some(kept) = read_session(&folder.join("session.json")).map_err(files)? else {
+            let login = log_in(&account).await?;
+            return Self::begin(account, login).await;
+        };
+        if kept.meta.user_id != account.user {
+            let (kept, asked) = (kept.meta.user_id, account.user);
+            return Err(OpenError::OtherAccount { folder, kept, asked });
+        }
         let store = folder.join("matrix");
-        if let Some(kept) = &kept {
-            if kept.meta.user_id != account.user {
-                let (kept, asked) = (kept.meta.user_id.clone(), account.user);
-                return Err(OpenError::OtherAccount { folder, kept, asked });
-            }
-            if !store.join("matrix-sdk-crypto.sqlite3").exists() {
-                let device = kept.meta.device_id.clone();
-                return Err(OpenError::StoreLost { device, why: StoreLoss::Missing(store) });
-            }
+        let device = kept.meta.device_id.clone();
+        if !store.join("matrix-sdk-crypto.sqlite3").exists() {
+            return Err(OpenError::StoreLost { device, why: StoreLoss::Missing(store) });
         }
-        if kept.is_none() && account.credentials.is_none() {
-            return Err(OpenError::NoCredentials(account.user));
+        let link = Self::with_session(account, kept, position).await?;
+        if link.has_lost_its_keys(&device).await {
+            return Err(OpenError::StoreLost { device, why: StoreLoss::OtherKeys(store) });
         }
-        if kept.is_none() && store.exists() {
-            // Left by a login that never succeeded or whose session was removed: keys of a device that is not ours now.
-            // They may still open old messages, so they are moved away and not removed.
+        Ok(link)
+    }
+
+    /// Opens the session of a login and keeps it; none is kept yet.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub async fn begin(account: Account, Login(session): Login) -> Result<Self, OpenError> {
+        let folder = account.state_dir.clone();
+        let files = |source| OpenError::Files { folder: folder.clone(), source };
+        let store = folder.join("matrix");
+        if store.exists() {
+            // Its session was removed, or a crash came before it was kept: keys of a device that is not ours now. They may
+            // still open old messages, so they are moved away and not removed.
             let aside = folder.join(format!("matrix.old-{}", MilliSecondsSinceUnixEpoch::now().get()));
             tracing::warn!(from = %store.display(), to = %aside.display(), "keys without a session are moved away");
             fs::rename(&store, &aside).map_err(files)?;
         }
+        let link = Self::with_session(account, session.clone(), None).await?;
+        write_session(&folder, &session).map_err(files)?;
+        Ok(link)
+    }
+
+    async fn with_session(
+        account: Account,
+        session: MatrixSession,
+        position: Option<String>,
+    ) -> Result<Self, OpenError> {
+        let folder = account.state_dir.clone();
+        let files = |source| OpenError::Files { folder: folder.clone(), source };
+        let failed = |error: matrix_sdk::Error| OpenError::Sdk(Box::new(error));
+        let store = folder.join("matrix");
         private_dir(&store).map_err(files)?;
         let key = read_or_create_key(&folder.join("store.key")).map_err(files)?;
         let client = build(&account, &store, &key).await.map_err(|error| OpenError::Build(Box::new(error)))?;
-        if let (Some(position), Some(_)) = (position, &kept) {
+        if let Some(position) = position {
             let value = StateStoreDataValue::SyncToken(position);
-            client
-                .state_store()
-                .set_kv_data(StateStoreDataKey::SyncToken, value)
-                .await
-                .map_err(|error| OpenError::Sdk(Box::new(error.into())))?;
+            let kept = client.state_store().set_kv_data(StateStoreDataKey::SyncToken, value).await;
+            kept.map_err(|error| failed(error.into()))?;
         }
-        renewal::save_changes(&client, folder.clone()).map_err(|error| OpenError::Sdk(Box::new(error)))?;
-        let known = kept.is_some();
-        let session = match kept {
-            Some(kept) => Some(kept),
-            None => log_in(&client, &account).await?,
-        };
-        if let Some(session) = session {
-            let device = session.meta.device_id.clone();
-            client.matrix_auth().restore_session(session, RoomLoadSettings::default()).await.map_err(|error| {
-                if is_other_account(&error) {
-                    OpenError::StoreLost { device, why: StoreLoss::OtherDevice(store.clone()) }
-                } else {
-                    classify(&account, error)
-                }
-            })?;
-        }
-        if let (false, Some(session)) = (known, client.matrix_auth().session()) {
-            write_session(&folder, &session).map_err(files)?;
-        }
+        renewal::save_changes(&client, folder.clone()).map_err(failed)?;
+        let device = session.meta.device_id.clone();
+        client.matrix_auth().restore_session(session, RoomLoadSettings::default()).await.map_err(|error| {
+            if is_other_account(&error) {
+                OpenError::StoreLost { device, why: StoreLoss::OtherDevice(store) }
+            } else {
+                failed(error)
+            }
+        })?;
         let Account { user, access, trust, credentials, state_dir, limits, .. } = account;
-        let link = Self {
+        Ok(Self {
             client,
             user,
             access,
@@ -257,25 +278,20 @@ impl Link {
             limits,
             round_limit: ROUND_LIMIT,
             sync_state: watch::Sender::new(SyncState::Starting),
-        };
-        if known && let Some(device) = link.lost_device().await {
-            return Err(OpenError::StoreLost { device, why: StoreLoss::OtherKeys(store) });
-        }
-        Ok(link)
+        })
     }
 
-    /// The device, if the homeserver has refused its keys or has others of it than the store. What can't be asked counts
+    /// Whether the homeserver has refused the device's keys or has others of it than the store. What can't be asked counts
     /// as in order: the loop hears of it later.
-    async fn lost_device(&self) -> Option<OwnedDeviceId> {
-        let device = self.device_id()?;
+    async fn has_lost_its_keys(&self, device: &DeviceId) -> bool {
         let refused = self.client.state_store().get_kv_data(StateStoreDataKey::OneTimeKeyAlreadyUploaded).await;
         if refused.ok().flatten().is_some() {
-            return Some(device);
+            return true;
         }
-        let published = self.published_keys().await?;
-        let published = published.keys.get(&DeviceKeyId::from_parts(DeviceKeyAlgorithm::Ed25519, &device))?;
-        let ours = self.client.encryption().ed25519_key().await?;
-        (*published != ours).then_some(device)
+        let Some(published) = self.published_keys().await else { return false };
+        let published = published.keys.get(&DeviceKeyId::from_parts(DeviceKeyAlgorithm::Ed25519, device));
+        let ours = self.client.encryption().ed25519_key().await;
+        published.zip(ours).is_some_and(|(published, ours)| *published != ours)
     }
 
     /// The keys that others get of this device.
@@ -300,20 +316,15 @@ impl Link {
 }
 
 async fn build(account: &Account, store: &Path, key: &[u8; 32]) -> Result<Client, ClientBuildError> {
-    let builder = if cfg!(target_os = "android") {
-        let bundled = roots::bundled().map_err(|error| ClientBuildError::Http(HttpError::Reqwest(error)))?;
-        Client::builder().http_client(bundled)
-    } else {
-        Client::builder()
-    };
-    builder
+    roots::builder()?
         .homeserver_url(&account.homeserver)
         // The operator's address is the one to use, also where the homeserver tells another one to the public.
         .respect_login_well_known(false)
         .sqlite_store_with_config_and_cache_path(SqliteStoreConfig::new(store).key(Some(key)), None::<&Path>)
         .request_config(RequestConfig::new().timeout(REQUEST_TIMEOUT).retry_limit(REQUEST_RETRIES))
         .with_encryption_settings(EncryptionSettings {
-            auto_enable_cross_signing: true,
+            // It may need the password: `trust` does it.
+            auto_enable_cross_signing: false,
             auto_enable_backups: false,
             backup_download_strategy: BackupDownloadStrategy::AfterDecryptionFailure,
         })
@@ -321,67 +332,6 @@ async fn build(account: &Account, store: &Path, key: &[u8; 32]) -> Result<Client
         .handle_refresh_tokens()
         .build()
         .await
-}
-
-/// Makes a session. None when the client is logged in by it already; Some when it is still to be restored.
-async fn log_in(client: &Client, account: &Account) -> Result<Option<MatrixSession>, OpenError> {
-    match &account.credentials {
-        None => Err(OpenError::NoCredentials(account.user.clone())),
-        Some(Credentials::Password(password)) => {
-            client
-                .matrix_auth()
-                .login_username(&account.user, password.expose_secret())
-                .initial_device_display_name(&account.device_name)
-                .request_refresh_token()
-                .send()
-                .await
-                .map_err(|error| classify(account, error))?;
-            Ok(None)
-        }
-        Some(Credentials::Token(token)) => who_is(account, token).await.map(Some),
-    }
-}
-
-/// Asks the homeserver whose token it is, before it is bound to this store.
-async fn who_is(account: &Account, token: &SecretString) -> Result<MatrixSession, OpenError> {
-    let client = Client::builder()
-        .homeserver_url(&account.homeserver)
-        .build()
-        .await
-        .map_err(|error| OpenError::Build(Box::new(error)))?;
-    let tokens = SessionTokens { access_token: token.expose_secret().to_owned(), refresh_token: None };
-    let asking = SessionMeta { user_id: account.user.clone(), device_id: "UNKNOWN".into() };
-    let asking = MatrixSession { meta: asking, tokens: tokens.clone() };
-    client
-        .matrix_auth()
-        .restore_session(asking, RoomLoadSettings::default())
-        .await
-        .map_err(|error| classify(account, error))?;
-    let answer = client.whoami().await.map_err(|error| classify(account, error.into()))?;
-    if answer.user_id != account.user {
-        return Err(OpenError::OtherAccount {
-            folder: account.state_dir.clone(),
-            kept: answer.user_id,
-            asked: account.user.clone(),
-        });
-    }
-    let device_id = answer.device_id.ok_or_else(|| OpenError::Forbidden(account.user.clone()))?;
-    Ok(MatrixSession { meta: SessionMeta { user_id: answer.user_id, device_id }, tokens })
-}
-
-fn classify(account: &Account, error: matrix_sdk::Error) -> OpenError {
-    match error.client_api_error_kind() {
-        Some(ErrorKind::Forbidden | ErrorKind::UnknownToken(_)) => OpenError::Forbidden(account.user.clone()),
-        Some(ErrorKind::LimitExceeded(limit)) => OpenError::RateLimited(match limit.retry_after {
-            Some(ruma::api::error::RetryAfter::Delay(delay)) => delay,
-            _ => REQUEST_TIMEOUT,
-        }),
-        Some(_) => OpenError::Sdk(Box::new(error)),
-        None if matches!(error, matrix_sdk::Error::Http(_)) => {
-            OpenError::Unreachable { homeserver: account.homeserver.clone(), source: Box::new(error) }
-        }
-        None => OpenError::Sdk(Box::new(error)),
-    }
 }
 
 /// Whether the SDK says that the store is another account's or device's.
@@ -397,7 +347,7 @@ fn is_other_account(error: &matrix_sdk::Error) -> bool {
     matches!(cause, CryptoStoreError::MismatchedAccount { .. })
 }
 
-/// Puts session and crypto store aside, so that the next [`Link::open`] logs in as a new device. What else the folder
+/// Puts session and crypto store aside, to make room for those of a new device's [`Login`]. What else the folder
 /// holds stays, the recovery key above all. Gives where they are, if there were any.
 ///
 /// # Errors

@@ -16,9 +16,12 @@ use matrix_sdk::{
 };
 use ruma::{
     OwnedEventId, OwnedRoomId, OwnedUserId, RoomId,
-    api::client::{
-        filter::{FilterDefinition, LazyLoadOptions},
-        sync::sync_events::v3::Filter,
+    api::{
+        client::{
+            filter::{FilterDefinition, LazyLoadOptions},
+            sync::sync_events::v3::Filter,
+        },
+        error::ErrorKind,
     },
     events::AnySyncEphemeralRoomEvent,
     presence::PresenceState,
@@ -233,6 +236,12 @@ impl Link {
                     from = before;
                     (retry, tries) = (RETRY_FIRST, 0);
                 }
+                // Left or thrown out since: nothing of it is for us any more. A homeserver may say so of a room that its
+                // answer still has among the joined ones.
+                Err(GapError::Server(error)) if is_forbidden(&error) => {
+                    tracing::debug!(room = %room.room_id(), "gap not filled: not in the room any more");
+                    break;
+                }
                 Err(error) if error.is_final() || tries >= GAP_TRIES => {
                     tracing::error!(room = %room.room_id(), error = &error as &dyn std::error::Error, "gap not filled");
                     break;
@@ -309,6 +318,10 @@ enum GapError {
     Server(#[source] Box<Error>),
     #[error(transparent)]
     Sink(#[from] SinkError),
+}
+
+fn is_forbidden(error: &Error) -> bool {
+    matches!(error.client_api_error_kind(), Some(ErrorKind::Forbidden))
 }
 
 impl GapError {

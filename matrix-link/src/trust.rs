@@ -14,17 +14,24 @@ use std::{
 
 use futures_util::future::OptionFuture;
 use matrix_sdk::{
-    Error, Room,
+    Error, HttpError, Room,
     deserialized_responses::{AlgorithmInfo, DeviceLinkProblem, EncryptionInfo, VerificationLevel, VerificationState},
     encryption::{
         CrossSigningResetAuthType,
         recovery::{RecoveryError, RecoveryState},
+        secret_storage::SecretStorageError,
     },
 };
-use matrix_sdk_base::crypto::CollectStrategy;
+use matrix_sdk_base::crypto::{CollectStrategy, secret_storage::DecodeError};
 use ruma::{
     OwnedDeviceId, OwnedUserId, UserId,
-    api::client::uiaa::{AuthData, MatrixUserIdentifier, Password, UserIdentifier},
+    api::{
+        client::{
+            device::delete_devices,
+            uiaa::{AuthData, AuthType, MatrixUserIdentifier, Password, UserIdentifier},
+        },
+        error::ErrorKind,
+    },
 };
 use secrecy::ExposeSecret;
 use tokio::time::{Instant, timeout};
@@ -51,8 +58,32 @@ pub struct TrustReport {
     pub secrets_missing: bool,
     /// Whether the account's secrets can be recovered, and are all here.
     pub recovery: bool,
+    /// Why the recovery key in the file could not be used, where it was needed.
+    pub key_fault: Option<KeyFault>,
     /// The file with the recovery key, when this start wrote it.
     pub new_recovery_key: Option<PathBuf>,
+}
+
+/// Why a recovery key does not open the account's secrets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyFault {
+    /// It is no recovery key: a character is wrong, or some are missing.
+    Mistyped,
+    /// It is one, of another account or an earlier time.
+    OfOthers,
+}
+
+impl KeyFault {
+    /// None when the error is about something else.
+    pub(crate) fn of(error: &SecretStorageError) -> Option<Self> {
+        let SecretStorageError::SecretStorageKey(error) = error else { return None };
+        Some(match error {
+            DecodeError::Base58(_) | DecodeError::Prefix(..) | DecodeError::Parity(..) | DecodeError::KeyLength(..) => {
+                Self::Mistyped
+            }
+            _ => Self::OfOthers,
+        })
+    }
 }
 
 /// Why an identity could not be replaced.
@@ -64,6 +95,9 @@ pub enum ResetError {
     /// The homeserver wants another proof than the password.
     #[error("the homeserver replaces an identity only at its own page for the account, not by the password")]
     NotByPassword,
+    /// The homeserver does not accept the password. Nothing was changed.
+    #[error("the homeserver does not accept the account's password: nothing was changed; correct it and start again")]
+    WrongPassword,
     /// The homeserver says no, or can't be reached.
     #[error("the identity could not be replaced")]
     Refused(#[source] Box<Error>),
@@ -73,6 +107,13 @@ pub enum ResetError {
     /// The new recovery key can't be written.
     #[error("the new recovery key could not be written")]
     NotWritten(#[from] io::Error),
+}
+
+/// A key in groups of four letters, as people compare it.
+#[must_use]
+pub fn in_groups(key: &str) -> String {
+    let letters: Vec<char> = key.chars().collect();
+    letters.chunks(4).map(String::from_iter).collect::<Vec<_>>().join(" ")
 }
 
 /// Makes a recovery key and writes it down. The file is there, empty, before the key is: a crash in between leaves a
@@ -125,8 +166,12 @@ impl Link {
     pub async fn establish_trust(&self) -> TrustReport {
         let encryption = self.client.encryption();
         encryption.wait_for_e2ee_initialization_tasks().await;
+        // Most homeservers take the first identity unasked; others want the password for that too.
+        if let Err(error) = encryption.bootstrap_cross_signing_if_needed(self.password(None)).await {
+            tracing::error!(error = &error as &dyn std::error::Error, "no cross-signing identity");
+        }
         let key_file = self.recovery_key_file();
-        let mut new_recovery_key = None;
+        let (mut new_recovery_key, mut key_fault) = (None, None);
         let recovery = encryption.recovery();
         match recovery.state() {
             RecoveryState::Disabled if !key_file.exists() || is_promised(&key_file) => {
@@ -146,6 +191,9 @@ impl Link {
                     && let Err(error) = recovery.recover(key.trim()).await
                 {
                     tracing::warn!(%error, file = %key_file.display(), "the recovery key is not accepted");
+                    if let RecoveryError::SecretStorage(error) = &error {
+                        key_fault = KeyFault::of(error);
+                    }
                 }
             }
             _ => {}
@@ -160,19 +208,21 @@ impl Link {
                 || (secrets && self.published_keys().await.is_none()),
             secrets_missing: !secrets && matches!(identity, Ok(Some(_))),
             recovery: recovery.state() == RecoveryState::Enabled,
+            key_fault,
             new_recovery_key,
         }
     }
 
     /// Gives the account a new cross-signing identity in place of one whose secrets are lost, with a new recovery key.
     ///
-    /// All that people have verified of the account is void after it, and so is its key backup.
+    /// All that people have verified of the account is void after it, and so is its key backup. Nothing is undone before
+    /// the homeserver has accepted the password.
     ///
     /// # Errors
     /// When the homeserver does not allow it, or the key can't be written.
     pub async fn reset_identity(&self) -> Result<(), ResetError> {
-        // Before anything is undone: the SDK takes the old recovery key and the backup away first.
-        let Some(Credentials::Password(password)) = &self.credentials else { return Err(ResetError::NoPassword) };
+        // The SDK takes the old recovery key and the backup away first, and asks for the password after that.
+        self.prove_password().await?;
         let encryption = self.client.encryption();
         encryption.wait_for_e2ee_initialization_tasks().await;
         let recovery = encryption.recovery();
@@ -182,10 +232,8 @@ impl Link {
             let CrossSigningResetAuthType::Uiaa(uiaa) = asked.auth_type() else {
                 return Err(ResetError::NotByPassword);
             };
-            let user = UserIdentifier::Matrix(MatrixUserIdentifier::new(self.user.to_string()));
-            let mut answer = Password::new(user, password.expose_secret().to_owned());
-            answer.session.clone_from(&uiaa.session);
-            asked.reset(Some(AuthData::Password(answer))).await.map_err(failed)?;
+            let answer = self.password(uiaa.session.clone()).ok_or(ResetError::NoPassword)?;
+            asked.reset(Some(answer)).await.map_err(failed)?;
         }
         encryption.request_user_identity(&self.user).await.map_err(refused)?;
         // Whom the old identity has verified is a stranger to the new one, and not somebody whose identity has changed.
@@ -211,6 +259,50 @@ impl Link {
                 None
             }
         }
+    }
+
+    /// Lets the homeserver try the password, by the same question that it asks before an identity is replaced: it is asked
+    /// to delete no device at all. A login would prove the password too, and not that it is asked for; and people would see
+    /// a device come and go.
+    async fn prove_password(&self) -> Result<(), ResetError> {
+        if self.password(None).is_none() {
+            return Err(ResetError::NoPassword);
+        }
+        let mut request = delete_devices::v3::Request::new(Vec::new());
+        let refused = |error: HttpError| ResetError::Refused(Box::new(error.into()));
+        let asked = match self.client.send(request.clone()).await {
+            // The homeserver relies on a proof that this session has given a moment ago.
+            Ok(_) => return Ok(()),
+            Err(error) => match error.as_uiaa_response() {
+                Some(asked) => asked.clone(),
+                // Accounts whose sessions another service manages have no such question.
+                None if matches!(error.client_api_error_kind(), Some(ErrorKind::Unrecognized)) => {
+                    return Err(ResetError::NotByPassword);
+                }
+                None => return Err(refused(error)),
+            },
+        };
+        if !asked.flows.iter().any(|flow| flow.stages == [AuthType::Password]) {
+            return Err(ResetError::NotByPassword);
+        }
+        request.auth = self.password(asked.session);
+        match self.client.send(request).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.as_uiaa_response().is_some() => Err(ResetError::WrongPassword),
+            Err(error) if matches!(error.client_api_error_kind(), Some(ErrorKind::Forbidden)) => {
+                Err(ResetError::WrongPassword)
+            }
+            Err(error) => Err(refused(error)),
+        }
+    }
+
+    /// The account's password, as the answer to a homeserver that asks for it.
+    fn password(&self, session: Option<String>) -> Option<AuthData> {
+        let Some(Credentials::Password(password)) = &self.credentials else { return None };
+        let user = UserIdentifier::Matrix(MatrixUserIdentifier::new(self.user.to_string()));
+        let mut answer = Password::new(user, password.expose_secret().to_owned());
+        answer.session = session;
+        Some(AuthData::Password(answer))
     }
 
     fn recovery_key_file(&self) -> PathBuf {
@@ -275,7 +367,32 @@ impl Link {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_recovery_key_is_promised_before_it_is_made_and_the_promise_outlives_a_crash() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("recovery-key");
+        assert!(!is_promised(&file), "nobody has promised one yet");
+        // Whatever ends the process while the key is made: the homeserver may have it, and nobody here knows it.
+        let broken = make_recovery_key(&file, async || {
+            assert!(is_promised(&file));
+            Err(RecoveryError::BackupExistsOnServer)
+        });
+        assert!(matches!(broken.await, Err(ResetError::Recovery(_))));
+        assert!(is_promised(&file));
+        make_recovery_key(&file, async || Ok("key".to_owned())).await.unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "key\n");
+        assert!(!is_promised(&file));
+    }
+
+    #[test]
+    fn a_key_is_shown_in_groups() {
+        assert_eq!(in_groups("abcdefghij"), "abcd efgh ij");
+        assert_eq!(in_groups(""), "");
+    }
 
     #[test]
     fn each_verdict_of_the_sdk_has_its_standing() {

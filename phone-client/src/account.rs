@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use matrix_link::{AccessEntry, AccessList, Account, Credentials, Link, SyncLimits, Trust, private_dir, write_private};
+use matrix_link::{AccessEntry, Account, Credentials, Link, SyncLimits, Trust, private_dir, write_private};
 use ruma::OwnedUserId;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};

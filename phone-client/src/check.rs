@@ -30,7 +30,8 @@ pub(crate) async fn check(state_dir: &Path) -> anyhow::Result<()> {
     if let (Ok(identity), Ok(pairings)) = (&identity, &pairings) {
         match identity.open(state_dir, None, []).await {
             Ok(link) => {
-                report.say("session", Ok(link.device_id().map(|device| device.to_string()).unwrap_or_default()));
+                let device = link.device_id().map(|device| device.to_string()).unwrap_or_default();
+                report.say("session", Ok::<_, &str>(format!("device {device}")));
                 let trust = link.establish_trust().await;
                 let verified = if trust.device_signed { Ok("yes") } else { Err("no: waybread-phone login") };
                 report.say("verified", verified);

@@ -1,10 +1,14 @@
 //! Opens what the agent needs before it can run: its store and its session, and sees that its keys are in order.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    path::Path,
+};
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use matrix_link::{
-    Account, Credentials, Link, OpenError, SyncLimits, Trust, TrustReport, read_or_create_key, set_device_aside,
+    Account, Credentials, KeyFault, Link, OpenError, SyncLimits, Trust, TrustReport, log_in, read_or_create_key,
+    set_device_aside,
 };
 
 use super::Start;
@@ -14,33 +18,33 @@ use crate::{
     store::Store,
 };
 
-pub(super) const NEW_DEVICE: &str =
+pub(crate) const NEW_DEVICE: &str =
     "start once with --new-device: the agent logs in as a new device, with the password";
+
+/// The file of the agent's own store.
+pub(crate) const STORE: &str = "waybread.sqlite3";
 
 /// Opens the agent's own store.
 pub(super) async fn store(config: &Config, held: &StateDir) -> anyhow::Result<Store> {
     let state_dir = held.path();
-    let key = read_or_create_key(&state_dir.join("store.key")).context("store.key")?;
-    Store::open(&state_dir.join("waybread.sqlite3"), &config.matrix.user, &key)
+    let key = store_key(state_dir)?;
+    Store::open(&state_dir.join(STORE), &config.matrix.user, &key)
         .await
         .with_context(|| format!("store in {}", state_dir.display()))
 }
 
+/// The key of the store in the folder. Made where there is no store yet: a new key opens nothing that is there.
+pub(crate) fn store_key(state_dir: &Path) -> anyhow::Result<[u8; 32]> {
+    let key = state_dir.join("store.key");
+    if state_dir.join(STORE).exists() && !key.exists() {
+        bail!("{} is missing: put back the one that {STORE} beside it was made with", key.display());
+    }
+    read_or_create_key(&key).context("store.key")
+}
+
 /// Opens the session that belongs to the store, with its keys in order as far as `access.trust` asks for it.
 pub(super) async fn link(config: &Config, store: &Store, start: Start) -> anyhow::Result<Link> {
-    let account = account(config);
-    if start.new_device {
-        if account.credentials.is_none() {
-            return Err(explain(OpenError::NoCredentials(account.user), config));
-        }
-        // Before the session goes: what is left after a crash in between is the old device without a position.
-        store.release_device().await?;
-        if let Some(folder) = set_device_aside(&account.state_dir).context("the old session could not be put aside")? {
-            writeln!(io::stdout(), "old device: kept in {}", folder.display())?;
-        }
-    }
-    let link = Link::open(account, store.position().await?).await.map_err(|error| explain(error, config))?;
-    let link = link.with_round_limit(config.matrix.sync_timeout);
+    let link = session(config, store, start).await?.with_round_limit(config.matrix.sync_timeout);
     if let Some(device) = link.device_id() {
         store.bind_device(&device).await.context(NEW_DEVICE)?;
     }
@@ -51,11 +55,22 @@ pub(super) async fn link(config: &Config, store: &Store, start: Start) -> anyhow
     let report = link.establish_trust().await;
     if report.secrets_missing && !report.device_signed {
         let file = config.matrix.state_dir.join("recovery-key");
-        let state = format!(
-            "another device of {} has made the account's cross-signing identity, and its secrets are not here, \
-             so this device can't be signed",
-            config.matrix.user
-        );
+        let state = match report.key_fault {
+            Some(KeyFault::Mistyped) => {
+                format!("what is in {} is no recovery key: it is mistyped, or not all of it is there", file.display())
+            }
+            Some(KeyFault::OfOthers) => {
+                format!(
+                    "the recovery key in {} is another account's, or an earlier one of this account",
+                    file.display()
+                )
+            }
+            None => format!(
+                "another device of {} has made the account's cross-signing identity, and its secrets are not here, \
+                 so this device can't be signed",
+                config.matrix.user
+            ),
+        };
         let ways_out = format!(
             "write the account's recovery key into {} (chmod 600); or, if it is lost, start once with \
              --reset-identity for a new identity: people must then verify the account anew",
@@ -68,6 +83,22 @@ pub(super) async fn link(config: &Config, store: &Store, start: Start) -> anyhow
     }
     announce(&report, config)?;
     Ok(link)
+}
+
+/// The kept session, or a new device's.
+async fn session(config: &Config, store: &Store, start: Start) -> anyhow::Result<Link> {
+    let account = account(config);
+    if !start.new_device {
+        return Link::open(account, store.position().await?).await.map_err(|error| explain(error, config));
+    }
+    // The working session stays in its place until there is another one.
+    let login = log_in(&account).await.map_err(|error| explain(error, config))?;
+    // Before the session goes: what is left after a crash in between is the old device without a position.
+    store.release_device().await?;
+    if let Some(folder) = set_device_aside(&account.state_dir).context("the old session could not be put aside")? {
+        writeln!(io::stdout(), "old device: kept in {}", folder.display())?;
+    }
+    Link::begin(account, login).await.map_err(|error| explain(error, config))
 }
 
 /// The account to open.
@@ -100,6 +131,7 @@ pub(crate) fn advice(error: &OpenError, config: &Config) -> Option<String> {
                                         (chmod 600), or set WAYBREAD_MATRIX_PASSWORD"
             .to_owned(),
         OpenError::Forbidden(user) => format!("check matrix.user ({user}) and its password or token"),
+        OpenError::NoHomeserver { .. } => "check matrix.homeserver: the address of the client API itself".to_owned(),
         OpenError::Unreachable { .. } => {
             format!("check matrix.homeserver ({}) and whether it runs", config.matrix.homeserver)
         }

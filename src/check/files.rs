@@ -1,20 +1,20 @@
 //! The state folder: ours alone, closed to others, with a store that opens.
 
-use std::{fs, io, os::unix::fs::PermissionsExt, path::Path};
-
-use matrix_link::read_or_create_key;
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use super::Report;
 use crate::{
+    app::open::{STORE, store_key},
     config::Config,
     state_dir::{StateDir, StateDirError},
-    store::{Store, StoreError},
+    store::Store,
 };
 
 /// The permission bits of everybody but the owner.
 const GROUP_AND_OTHERS: u32 = 0o077;
 /// What is secret in the folder.
-const SECRETS: [&str; 3] = ["session.json", "store.key", "recovery-key"];
+const SECRETS: [&str; 3] = ["session.json", "store.key", RECOVERY_KEY];
+const RECOVERY_KEY: &str = "recovery-key";
 
 /// The folder, held until the check is over, and the store in it where there is one already.
 pub(super) struct State {
@@ -29,6 +29,18 @@ impl State {
 
     pub(super) fn store(&self) -> Option<&Store> {
         self.store.as_ref()
+    }
+
+    /// What is kept here of an earlier device, whose session is not here.
+    pub(super) async fn of_an_earlier_device(&self) -> Option<&'static str> {
+        let bound = match &self.store {
+            Some(store) => store.device().await.ok().flatten(),
+            None => None,
+        };
+        if bound.is_some() {
+            return Some(STORE);
+        }
+        self.path().join(RECOVERY_KEY).exists().then_some(RECOVERY_KEY)
     }
 }
 
@@ -59,7 +71,7 @@ pub(super) async fn check(report: &mut Report, config: &Config) -> Option<State>
     }
     match store(config, folder).await {
         Ok(store) => {
-            report.ok("store", if store.is_some() { "opens" } else { "none yet: the first run makes it" });
+            report.ok("store", if store.is_some() { "opens with its key" } else { "none yet: the first run makes it" });
             Some(State { held, store })
         }
         Err(error) => {
@@ -79,15 +91,9 @@ fn is_open(path: &Path) -> bool {
 
 /// A store that is not there is left to the first run: it binds itself to an account, whose name may still be wrong.
 async fn store(config: &Config, folder: &Path) -> anyhow::Result<Option<Store>> {
-    let file = folder.join("waybread.sqlite3");
+    let file = folder.join(STORE);
     if !file.exists() {
         return Ok(None);
     }
-    let key = folder.join("store.key");
-    if !key.exists() {
-        return Err(io::Error::new(io::ErrorKind::NotFound, format!("{} is missing", key.display())).into());
-    }
-    let key = read_or_create_key(&key)?;
-    let opened: Result<Store, StoreError> = Store::open(&file, &config.matrix.user, &key).await;
-    Ok(Some(opened?))
+    Ok(Some(Store::open(&file, &config.matrix.user, &store_key(folder)?).await?))
 }

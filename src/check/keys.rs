@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use matrix_link::{KeyBackup, Link, RecoveryKey, Trust};
+use matrix_link::{KeyBackup, KeyFault, Link, RecoveryKey, Trust};
 
 use super::{Report, STEP, because, within};
 use crate::config::Config;
@@ -36,9 +36,14 @@ async fn recovery_key(report: &mut Report, config: &Config, link: &Link, new: bo
             format!("{file} is missing: if this machine is lost, the account's keys are lost"),
             "write your copy of the recovery key there (chmod 600)",
         ),
-        Ok(RecoveryKey::NotAccepted) => report.fail(
+        Ok(RecoveryKey::NotAccepted(KeyFault::Mistyped)) => report.fail(
             check,
-            format!("{file} does not open the account's secrets: they have another recovery key by now"),
+            format!("what is in {file} is no recovery key: it is mistyped, or not all of it is there"),
+            "compare it with your copy: 12 groups of 4 characters, in which case matters",
+        ),
+        Ok(RecoveryKey::NotAccepted(KeyFault::OfOthers)) => report.fail(
+            check,
+            format!("the recovery key in {file} is another account's, or an earlier one of this account"),
             "write the present one there (chmod 600)",
         ),
         Ok(RecoveryKey::NothingToOpen) => report.fail(

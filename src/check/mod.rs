@@ -5,8 +5,10 @@
 //! the round trip through a private encrypted room (`round_trip`), which also shows the account's limits (`limits`).
 //!
 //! - What can't be tried because something before it failed is said to be not checked: a report has no gaps.
-//! - Every step has an end: [`STEP`], or a bound of its own.
+//! - Every step has an end: `STEP`, or a bound of its own.
 //! - It opens the session as a run does. So a first check makes the first login, and keeps what a first run would keep.
+//!   In a folder that holds anything of an earlier device it makes none: whether that one's place is taken is for the
+//!   operator to say.
 //! - It receives nothing in the agent's place: a later run receives all of it from where its own store ends.
 //! - No secret is in a report.
 

@@ -47,6 +47,14 @@ fn newest(versions: &[String]) -> Option<(u32, u32)> {
 /// The session, restored or made.
 pub(super) async fn open(report: &mut Report, config: &Config, state: &State) -> Option<Link> {
     let restored = keeps_session(state.path());
+    if !restored && let Some(kept) = state.of_an_earlier_device().await {
+        report.warn(
+            "session",
+            format!("none, and a check makes none beside {kept} of an earlier device"),
+            "start the agent, after a loss or on a new machine with --new-device; then check again",
+        );
+        return None;
+    }
     let position = match state.store() {
         Some(store) => store.position().await.ok().flatten(),
         None => None,
@@ -75,13 +83,14 @@ pub(super) async fn open(report: &mut Report, config: &Config, state: &State) ->
             report.ok("session", format!("{how}: {}, device {device}", config.matrix.user));
             Some(link)
         }
+        Ok(Session::Expired) => {
+            let advice = "start the agent: it logs in again by itself, with the password; then check again";
+            report.fail("session", "its token has ended; its device is still there", advice);
+            None
+        }
         Ok(Session::Ended) => {
-            let file = state.path().join("session.json");
-            report.fail(
-                "session",
-                "the homeserver has ended it: it was logged out, or its device was deleted",
-                format!("remove {} and give the password: it becomes a new device", file.display()),
-            );
+            let what = "the homeserver has ended it: it was logged out, or its device was deleted";
+            report.fail("session", what, app::open::NEW_DEVICE);
             None
         }
         Err(error) => {

@@ -25,8 +25,7 @@ use super::{
 use crate::{
     observe::metrics::{self, Ignored},
     outbox::Earlier,
-    rich::{self, Pressed},
-    store::{Blocks, Line, NewLine, StoreError},
+    store::{NewLine, StoreError},
     turn::Origin,
 };
 
@@ -34,8 +33,6 @@ use crate::{
 const MAX_CONVERSATIONS: usize = 4096;
 /// How long a lookup of a message that another refers to may take: all events wait for it.
 const LOOKUP_WITHIN: Duration = Duration::from_secs(5);
-/// Messages with blocks on which a press is looked for: the newest of the room.
-const MAX_PRESSABLE: u32 = 20;
 /// The largest message that is written down, in bytes: the size of the largest event.
 const MAX_TEXT: usize = 65_536;
 /// A command that arrives later than this is not carried out: what it was meant for is over.
@@ -70,6 +67,8 @@ pub enum Arrival {
     Backlog,
     /// While the agent listened.
     Live,
+    /// Before its device was there, and it has spoken behind it: it is read, and not answered again.
+    Answered,
 }
 
 struct Conversation {
@@ -116,7 +115,7 @@ impl Hub {
             return Ok(());
         }
         if let EventKind::Undecryptable { session } = &event.kind {
-            self.unreadable(event, session.as_deref()).await;
+            self.unreadable(event, session.as_deref(), arrival).await;
             return Ok(());
         }
         let encrypted = self.shared.rooms.is_encrypted(&event.room).await;
@@ -146,7 +145,7 @@ impl Hub {
                 if key.trim_end_matches('\u{fe0f}') == STOP_SIGN && !self.is_old(event) {
                     self.tell_room(&event.room, &Input::StopSign(target.clone()));
                 }
-                self.press(event, target, key, receipt).await
+                self.press(event, target, key, arrival, receipt).await
             }
             EventKind::Membership { .. } | EventKind::Undecryptable { .. } | EventKind::Other { .. } => Ok(()),
         }
@@ -214,7 +213,7 @@ impl Hub {
         }
         let handle = shared.store.write_line(&event.room, &line).await?;
         let speaker = self.speaker(event, message.kind == MessageKind::Notice);
-        let expired = self.is_old(event);
+        let expired = self.is_over(event, arrival);
         if !self.may_talk(event) || (expired && shared.outbox.earlier(&event.id).await? == Earlier::Nothing) {
             return Ok(());
         }
@@ -248,7 +247,7 @@ impl Hub {
     }
 
     /// Who speaks; a person's word gives bots their turns back.
-    fn speaker(&mut self, event: &Event, notice: bool) -> Speaker {
+    pub(super) fn speaker(&mut self, event: &Event, notice: bool) -> Speaker {
         if notice || self.shared.settings.access.bots.allows(&event.sender) {
             return Speaker::Bot;
         }
@@ -257,87 +256,13 @@ impl Hub {
     }
 
     /// Hands over what is for the agent, unless bots have had their turns.
-    fn prompt(&mut self, key: Key, prompt: Prompt, speaker: Speaker, receipt: &Receipt) {
+    pub(super) fn prompt(&mut self, key: Key, prompt: Prompt, speaker: Speaker, receipt: &Receipt) {
         let most = self.shared.settings.access.max_bot_turns;
         if speaker == Speaker::Bot && !self.bots.bot(&key.room, most) {
             tracing::warn!(room = %key.room, sender = %prompt.person, "bots have had their turns: waiting for a person");
             return;
         }
         self.tell(key, Input::Prompt(prompt), receipt);
-    }
-
-    /// A message of the agent's own comes back: one with blocks is known from then on, whatever became of the run that
-    /// has sent it. Parts of an answer are remembered as a whole, by the turn.
-    async fn own_message(&self, event: &Event, message: &Message) -> Result<(), StoreError> {
-        let encrypted = self.shared.rooms.is_encrypted(&event.room).await;
-        let Some(payload) = rich::payload_of(message) else { return Ok(()) };
-        if !event.counts(encrypted, self.shared.trust()) {
-            return Ok(());
-        }
-        if !self.shared.store.is_part_of_an_answer(&event.id).await? {
-            let mut line = self.line(event, message).await;
-            line.text = rich::remembered(&payload, &line.text);
-            self.shared.store.write_line(&event.room, &line).await?;
-        }
-        let blocks = Blocks { event: event.id.clone(), thread: message.thread.clone(), payload };
-        self.shared.store.keep_blocks(&event.room, &blocks, event.sent_at).await
-    }
-
-    /// A reaction that stands for a button of the agent's message is for the agent.
-    async fn press(
-        &mut self,
-        event: &Event,
-        target: &OwnedEventId,
-        key: &str,
-        receipt: &Receipt,
-    ) -> Result<(), StoreError> {
-        let shared = self.shared.clone();
-        let Some(Blocks { thread, payload, .. }) = shared.store.blocks(&event.room, target).await? else {
-            return Ok(());
-        };
-        let Some(pressed) = rich::pressed_by_reaction(&payload, key) else { return Ok(()) };
-        let expired = self.is_old(event);
-        if expired && shared.outbox.earlier(&event.id).await? == Earlier::Nothing {
-            return Ok(());
-        }
-        let text = told(&pressed, shared.store.line(&event.room, target).await?.as_ref());
-        let line = NewLine {
-            event_id: event.id.clone(),
-            thread: thread.clone(),
-            sender: event.sender.clone(),
-            name: shared.rooms.display_name(&event.room, &event.sender).await,
-            text: text.clone(),
-            reply_to: Some(target.clone()),
-            sent_at: event.sent_at,
-        };
-        let prompt = Prompt {
-            handle: shared.store.write_line(&event.room, &line).await?,
-            event: event.id.clone(),
-            about: Some(target.clone()),
-            person: event.sender.clone(),
-            text,
-            direct: shared.rooms.is_direct(&event.room).await,
-            expired,
-            // A reaction is never encrypted and has no device: what needs one must not be offered.
-            origin: Origin::Person { event: event.id.clone(), device: None, capabilities: Vec::new() },
-        };
-        let speaker = self.speaker(event, false);
-        self.prompt(Key { room: event.room.clone(), thread }, prompt, speaker, receipt);
-        Ok(())
-    }
-
-    /// What a message says was pressed on one of the agent's newest messages with blocks, in words for the model.
-    async fn pressed(&self, event: &Event, message: &Message) -> Result<Option<String>, StoreError> {
-        if !self.may_talk(event) || !rich::tells_a_press(message) {
-            return Ok(None);
-        }
-        for blocks in self.shared.store.newest_blocks(&event.room, MAX_PRESSABLE).await? {
-            if let Some(pressed) = rich::pressed_by_message(&blocks.payload, message) {
-                let about = self.shared.store.line(&event.room, &blocks.event).await?;
-                return Ok(Some(told(&pressed, about.as_ref())));
-            }
-        }
-        Ok(None)
     }
 
     async fn edit(&self, event: &Event, target: &OwnedEventId, message: &Message) -> Result<(), StoreError> {
@@ -397,7 +322,7 @@ impl Hub {
         Ok(())
     }
 
-    async fn line(&self, event: &Event, message: &Message) -> NewLine {
+    pub(super) async fn line(&self, event: &Event, message: &Message) -> NewLine {
         NewLine {
             event_id: event.id.clone(),
             thread: message.thread.clone(),
@@ -411,11 +336,11 @@ impl Hub {
 
     /// A message whose key has not come. Where all messages are for the agent, the room is told, once a session; elsewhere
     /// it may be for others.
-    async fn unreadable(&mut self, event: &Event, session: Option<&str>) {
+    async fn unreadable(&mut self, event: &Event, session: Option<&str>, arrival: Arrival) {
         tracing::warn!(room = %event.room, event = %event.id, sender = %event.sender, "no key for an event (yet)");
         let told = (event.room.clone(), session.unwrap_or_default().to_owned());
         if !self.may_talk(event)
-            || self.is_old(event)
+            || self.is_over(event, arrival)
             || self.told_unreadable.contains(&told)
             || !self.shared.rooms.is_direct(&event.room).await
         {
@@ -438,13 +363,18 @@ impl Hub {
         });
     }
 
-    fn may_talk(&self, event: &Event) -> bool {
+    pub(super) fn may_talk(&self, event: &Event) -> bool {
         self.shared.settings.access.allow.allows(&event.sender)
     }
 
     /// Too old to be answered.
     fn is_old(&self, event: &Event) -> bool {
         older(event, self.shared.clock.now(), self.shared.settings.inbox.answer_within)
+    }
+
+    /// Answered before this device was there, or too old to be answered.
+    pub(super) fn is_over(&self, event: &Event, arrival: Arrival) -> bool {
+        arrival == Arrival::Answered || self.is_old(event)
     }
 
     /// Whether a command is meant for this run. By its time too: a homeserver may answer the first round of sync with what
@@ -517,16 +447,9 @@ pub(super) enum Refusal {
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Speaker {
+pub(super) enum Speaker {
     Person,
     Bot,
-}
-
-/// A press on a button or a form's answer, for the model.
-fn told(pressed: &Pressed, about: Option<&Line>) -> String {
-    let values: String = pressed.values.iter().map(|value| format!("\n{value}")).collect();
-    let handle = about.map(|line| format!(" [{}]", line.handle)).unwrap_or_default();
-    format!("(pressed {:?} on your message{handle}){values}", pressed.what)
 }
 
 fn older(event: &Event, than: Timestamp, by: Duration) -> bool {

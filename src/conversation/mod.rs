@@ -1,10 +1,10 @@
 //! Who speaks with whom: rooms and threads on one side, turns on the other.
 //!
-//! A conversation is one room's main timeline or one of its threads ([`Key`]). The [`Hub`] takes every event once, in
+//! A conversation is one room's main timeline or one of its threads (`Key`). The [`Hub`] takes every event once, in
 //! order: it keeps the transcript true (messages, edits, redactions), asks the `gate` whether a message is for the agent, and
 //! hands it to the conversation's `task`, which runs one turn at a time and is told of everything that bears on it. What the
 //! model sees of it all is made by `perception`. Lines that begin with `!` are `commands`. `later` begins the turns that the
-//! agent has set itself.
+//! agent has set itself, `press` reads what people do with its messages with blocks.
 //!
 //! The hub never waits for a turn: a stop reaches a task whatever its model is doing.
 
@@ -14,6 +14,7 @@ mod gate;
 mod hub;
 mod later;
 mod perception;
+mod press;
 mod receipt;
 mod task;
 #[cfg(test)]

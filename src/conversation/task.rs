@@ -19,7 +19,8 @@ use crate::{
     outbox::{Answer, Earlier, Place, Post, PostEvent, Text},
     rich::Here,
     store::NewLine,
-    turn::{self, DraftSettings, Origin, Signal, Turn},
+    tools::Toolbox,
+    turn::{self, DraftSettings, Origin, Seat, Signal, Turn},
 };
 
 /// Signals to a running turn that it has not read yet. It reads them at once, or is about to end.
@@ -132,15 +133,15 @@ impl Task {
         let (key, fence) = (self.key.clone(), self.fence.clone());
         let mut work = pin!(async move {
             let mut told = told;
-            let place = tokio::select! {
-                place = shared.places.acquire() => place.ok()?,
+            let seat = tokio::select! {
+                seat = Seat::take(&shared.places) => seat?,
                 () = stopped(&mut told) => return None,
             };
             let turn = tokio::select! {
                 turn = prepare(shared.clone(), key, &prompt, fence) => turn?,
                 () = stopped(&mut told) => return None,
             };
-            Some(turn::run(turn, post, prompt.handle, told, place).await)
+            Some(turn::run(turn, post, prompt.handle, told, seat).await)
         });
         let outcome = loop {
             tokio::select! {
@@ -300,6 +301,14 @@ async fn stopped(told: &mut mpsc::Receiver<Signal>) {
     std::future::pending().await
 }
 
+/// What the model can do in a turn there.
+pub(super) async fn toolbox(shared: &Arc<Shared>, here: &Here) -> Toolbox {
+    let mut own_tools = shared.rich.tools(here).await;
+    own_tools.extend(later::tool(shared, here));
+    own_tools.extend(shared.phones.tool(here).await);
+    shared.tools.with(own_tools)
+}
+
 async fn prepare(shared: Arc<Shared>, key: Key, prompt: &Prompt, fence: Fence) -> Option<Turn> {
     let model = match chosen(&shared, &key).await {
         Ok(model) => model.or(shared.models.first())?.model.clone(),
@@ -314,10 +323,7 @@ async fn prepare(shared: Arc<Shared>, key: Key, prompt: &Prompt, fence: Fence) -
         person: prompt.person.clone(),
         origin: prompt.event.clone(),
     };
-    let mut own_tools = shared.rich.tools(&here).await;
-    own_tools.extend(later::tool(&shared, &here));
-    own_tools.extend(shared.phones.tool(&here).await);
-    let tools = shared.tools.with(own_tools);
+    let tools = toolbox(&shared, &here).await;
     let settings = &shared.settings;
     let attended = matches!(prompt.origin, Origin::Person { .. });
     let draft = DraftSettings {

@@ -96,13 +96,14 @@ impl Inbox {
         acknowledge: &mpsc::UnboundedSender<i64>,
     ) -> Result<usize, StoreError> {
         let waiting = self.store.waiting(*handed_over, self.max_queued).await?;
-        for Received { seq, event } in &waiting {
+        for Received { seq, event, answered } in &waiting {
             let (seq, acknowledge) = (*seq, acknowledge.clone());
             // Nobody hears it when the process ends: then the event comes again at the next start.
             let receipt = Receipt::new(move || {
                 let _ = acknowledge.send(seq);
             });
             let arrival = match self.backlog_until.get() {
+                _ if *answered => Arrival::Answered,
                 Some(until) if seq > *until => Arrival::Live,
                 _ => Arrival::Backlog,
             };

@@ -1,7 +1,7 @@
 //! All figures that `/metrics` tells, in the order of the constants below: name, unit, labels, meaning.
 //!
 //! A label's values are bounded: words of our own, names from the configuration, names of tools that exist, and the ids
-//! of the first [`MAX_ROOMS`] rooms that were answered in since the start (further rooms together are `other`).
+//! of the first `MAX_ROOMS` rooms that were answered in since the start (further rooms together are `other`).
 //! Where nobody can ask for figures (no `http.listen`), none are kept.
 
 use std::{

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use super::{Phones, Verdict};
 use crate::{
     model::{Example, ToolSpec},
-    outbox::{Place, PostError},
+    outbox::Place,
     rich::Here,
     store::{Ask, Call, Cause, NewLine, StoreError},
-    tools::{Origin, Output, Run, Tool},
+    tools::{Origin, Output, Refusal, Run, Tool},
 };
 
 /// What the model is told where a card was taken back before an answer.
@@ -24,17 +24,6 @@ pub(super) struct PhoneAction {
     phones: Phones,
     here: Here,
     offer: Offer,
-}
-
-/// Why a call did not put a card into the room; written for the model.
-#[derive(Debug, thiserror::Error)]
-enum Refusal {
-    #[error("{0}")]
-    Call(String),
-    #[error("my notes can't be read right now; say so to the person")]
-    Store(#[from] StoreError),
-    #[error("the card could not be posted: {0}")]
-    Post(#[from] PostError),
 }
 
 /// The person's message that is being answered, and where it was sent from.
@@ -52,7 +41,7 @@ impl PhoneAction {
     }
 
     async fn begin(&self, arguments: &Value, asked: Asked<'_>) -> Result<Ask, Refusal> {
-        let action = check(arguments).map_err(|refusal| Refusal::Call(refusal.to_string()))?;
+        let action = check(arguments).map_err(|refusal| Refusal::call(refusal.to_string()))?;
         let Self { phones, here, .. } = self;
         let parts = &phones.0;
         let call = Call { origin: here.origin.clone(), arguments: format!("phone_action {arguments}") };
@@ -63,12 +52,10 @@ impl PhoneAction {
         let now = parts.clock.now();
         let (open, lately) = parts.store.count_asks(&here.person, now - SignedDuration::from_mins(1)).await?;
         if open > 0 {
-            return Err(Refusal::Call("another card waits for the person's answer: one at a time".to_owned()));
+            return Err(Refusal::call("another card waits for the person's answer: one at a time"));
         }
         if lately >= parts.settings.per_minute {
-            return Err(Refusal::Call(
-                "too many cards in the last minute: wait, or ask the person in words".to_owned(),
-            ));
+            return Err(Refusal::call("too many cards in the last minute: wait, or ask the person in words"));
         }
         let announced = phones.announcement(&here.person).await?;
         let phone = announced.filter(|phone| asked.device.is_some_and(|device| phone.is_on_phone(device.as_str())));
@@ -76,7 +63,7 @@ impl PhoneAction {
             && !phone.actions.contains(&action.name())
         {
             let able = phone.actions.join(", ");
-            return Err(Refusal::Call(format!("the person's phone can't do {}; it can do: {able}", action.name())));
+            return Err(Refusal::call(format!("the person's phone can't do {}; it can do: {able}", action.name())));
         }
         let mut id = [0; 16];
         rand::rng().fill_bytes(&mut id);
@@ -88,7 +75,7 @@ impl PhoneAction {
             action,
             parts.settings.wait,
         )
-        .map_err(|error| Refusal::Call(error.to_string()))?;
+        .map_err(|error| Refusal::call(error.to_string()))?;
         let ask = Ask {
             id: card.id.as_str().to_owned(),
             room: here.room.clone(),

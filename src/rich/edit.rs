@@ -7,12 +7,12 @@ use mxblocks_tools::RICH_EDIT;
 use ruma::{EventId, OwnedEventId, OwnedRoomId, RoomId};
 use serde_json::Value;
 
-use super::{Desk, Here, Refusal, remembered_text};
+use super::{Desk, Here, remembered_text};
 use crate::{
     model::ToolSpec,
     outbox::{PostError, Text},
     store::Blocks,
-    tools::{Origin, Output, Run, Tool},
+    tools::{Origin, Output, Refusal, Run, Tool},
 };
 
 pub(super) struct RichEdit {

@@ -19,7 +19,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use matrix_link::{FetchError, Rooms};
+use matrix_link::Rooms;
 use mxblocks_tools::{RICH_EDIT, RICH_SEND, RichCall};
 use ruma::{EventId, MilliSecondsSinceUnixEpoch, OwnedEventId, OwnedRoomId, OwnedUserId, RoomId};
 use serde_json::Value;
@@ -29,9 +29,9 @@ pub use press::{Pressed, payload_of, pressed_by_message, pressed_by_reaction, te
 use crate::{
     config::{self, Switch},
     model::ToolSpec,
-    outbox::{Carried, Outbox, PostError, Rich, Text, sent_size},
+    outbox::{Carried, Outbox, Rich, Text, sent_size},
     store::{Blocks, NewLine, Store, StoreError},
-    tools::Tool,
+    tools::{Refusal, Tool},
 };
 
 /// What the contract does not know: that messages have numbers here.
@@ -65,29 +65,6 @@ pub struct Here {
     pub person: OwnedUserId,
     /// What the turn is about: the same when it is begun anew.
     pub origin: OwnedEventId,
-}
-
-/// Why a call did not do what it was to do; written for the model.
-#[derive(Debug, thiserror::Error)]
-enum Refusal {
-    /// Its arguments are wrong, or it may not.
-    #[error("{0}")]
-    Call(String),
-    /// The store fails.
-    #[error("my notes can't be read right now; say so to the person")]
-    Store(#[from] StoreError),
-    /// The message can't be looked up.
-    #[error("the homeserver does not give that message")]
-    Lookup(#[from] FetchError),
-    /// It could not be sent.
-    #[error("not posted: {0}")]
-    Post(#[from] PostError),
-}
-
-impl Refusal {
-    fn call(reason: impl Into<String>) -> Self {
-        Self::Call(reason.into())
-    }
 }
 
 impl Desk {

@@ -5,12 +5,12 @@ use mxblocks_tools::{RICH_SEND, RichCall};
 use ruma::{EventId, OwnedEventId, RoomId};
 use serde_json::Value;
 
-use super::{Desk, Here, Refusal, remembered_text};
+use super::{Desk, Here, remembered_text};
 use crate::{
     model::ToolSpec,
     outbox::Place,
     store::{Call, Cause},
-    tools::{Origin, Output, Run, Tool},
+    tools::{Origin, Output, Refusal, Run, Tool},
 };
 
 pub(super) struct RichSend {

@@ -7,7 +7,8 @@ use ruma::{OwnedRoomId, RoomId};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::{Desk, Here, Refusal};
+use super::{Desk, Here};
+use crate::tools::Refusal;
 
 /// How long the look-up of a room's people may take: a turn waits for it.
 const LOOKUP_WITHIN: Duration = Duration::from_secs(5);

@@ -10,7 +10,10 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::testing::{ALICE, BOB, DIRECT, GROUP, House, Incoming};
+use crate::{
+    config::Switch,
+    testing::{ALICE, BOB, BOT, DIRECT, GROUP, House, Incoming},
+};
 
 fn table(cell: Value) -> Value {
     json!({"v": 1, "blocks": [{"type": "table", "columns": ["price"], "rows": [[cell]]}]})
@@ -94,6 +97,47 @@ async fn an_edit_works_in_a_later_turn_and_is_what_the_model_remembers() {
     house.ask(ALICE, DIRECT, "done?").await;
     assert_eq!(house.room(DIRECT), ["two", "Yes."]);
     assert!(house.shown(4).contains("assistant: two"), "{}", house.shown(4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_edit_reaches_a_message_that_only_the_homeserver_knows_and_its_buttons_work() {
+    let script = json!({"steps": [
+        {"calls": [edit("$waybread1", buttons(), "Start? 🚀"), edit("$alice2", table(json!(1)), "x")]},
+        no_reply(),
+        {"say": "Off we go."},
+    ]});
+    let house = House::with_tools(script).await;
+    // Of an earlier life: not in the store, and not brought again.
+    let own = house.server.keep(house.event(Incoming::message(BOT, DIRECT, "Wait for it.")));
+    house.server.keep(house.event(Incoming::message(ALICE, DIRECT, "somebody else's")));
+    house.ask(ALICE, DIRECT, "are we ready?").await;
+    let content = house.server.contents().remove(0);
+    assert_eq!(content["m.relates_to"], json!({"rel_type": "m.replace", "event_id": own}));
+    assert_eq!(content["m.new_content"]["body"], "Start? 🚀");
+    let shown = house.shown(1);
+    assert!(shown.contains("Edited $waybread1.") && shown.contains("only your own can be edited"), "{shown}");
+    house.receive(Incoming::reaction(ALICE, DIRECT, &own, "🚀")).await;
+    house.quiet().await;
+    assert!(house.shown(2).contains("(pressed \"Start\" on your message)"), "{}", house.shown(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_says_in_its_text_what_its_blocks_say_where_the_operator_wants_that() {
+    let script = json!({"steps": [send(table(json!(62.99)), "The price:"), no_reply()]});
+    let house = House::with(script.clone(), |setup| {
+        setup.offer_tools();
+        setup.config.rich.complete_text = Switch::On;
+    })
+    .await;
+    house.ask(ALICE, DIRECT, "the price?").await;
+    let content = house.server.contents().remove(0);
+    let body = content["body"].as_str().unwrap();
+    assert!(body.starts_with("The price:\n\n") && body.contains("62.99"), "{body}");
+    assert!(content["formatted_body"].as_str().unwrap().contains("62.99"), "{content}");
+
+    let house = House::with_tools(script).await;
+    house.ask(ALICE, DIRECT, "the price?").await;
+    assert_eq!(house.room(DIRECT), ["The price:"]);
 }
 
 #[tokio::test(start_paused = true)]

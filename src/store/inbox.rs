@@ -1,9 +1,9 @@
 //! What was received.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
-use matrix_link::{Batch, Event, EventKind, Undecrypted};
-use ruma::{EventId, MilliSecondsSinceUnixEpoch, OwnedEventId, OwnedRoomId, RoomId};
+use matrix_link::{Batch, Event, EventKind, Message, Undecrypted};
+use ruma::{EventId, MilliSecondsSinceUnixEpoch, OwnedEventId, OwnedRoomId, RoomId, UserId};
 use sqlx::{Row, SqliteConnection};
 
 use super::{Store, StoreError, outbox::invalid};
@@ -17,6 +17,8 @@ pub struct Received {
     pub seq: i64,
     /// The event.
     pub event: Event,
+    /// Whether it was answered before the device was there.
+    pub answered: bool,
 }
 
 impl Store {
@@ -31,14 +33,18 @@ impl Store {
             .await?)
     }
 
-    /// Keeps a batch: its events, those that are here already excepted, and the position behind them.
+    /// Keeps a batch: its events, those that are here already excepted, and the position behind them. The first batch of a
+    /// device is its rooms' past: what the agent has spoken behind is answered.
     ///
     /// # Errors
     /// When the store fails; then nothing of it is kept.
     pub async fn receive(&self, batch: &Batch) -> Result<(), StoreError> {
+        // Before the transaction: one that reads first is refused when somebody else has written meanwhile.
+        let is_past = self.position().await?.is_none();
+        let answered = if is_past { answered(&batch.events, &self.agent) } else { BTreeSet::new() };
         let mut transaction = self.pool.begin().await?;
         for event in &batch.events {
-            self.insert(&mut transaction, event).await?;
+            self.insert(&mut transaction, event, answered.contains(&event.id)).await?;
         }
         sqlx::query(
             "INSERT INTO position (agent, position) VALUES (?, ?)
@@ -51,15 +57,20 @@ impl Store {
         Ok(transaction.commit().await?)
     }
 
-    async fn insert(&self, transaction: &mut SqliteConnection, event: &Event) -> Result<(), StoreError> {
+    async fn insert(
+        &self,
+        transaction: &mut SqliteConnection,
+        event: &Event,
+        answered: bool,
+    ) -> Result<(), StoreError> {
         let (session, target) = match &event.kind {
             EventKind::Undecryptable { session } => (session.as_deref(), None),
             EventKind::Edit { target, .. } => (None, Some(target.as_str())),
             _ => (None, None),
         };
         sqlx::query(
-            "INSERT INTO inbox (agent, room, event_id, event, target, session, received_at) VALUES (?, ?, ?, ?, ?, ?, ?)
-             ON CONFLICT (agent, event_id) DO NOTHING",
+            "INSERT INTO inbox (agent, room, event_id, event, target, session, received_at, answered)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (agent, event_id) DO NOTHING",
         )
         .bind(self.agent())
         .bind(event.room.as_str())
@@ -68,6 +79,7 @@ impl Store {
         .bind(target)
         .bind(session)
         .bind(now())
+        .bind(answered)
         .execute(transaction)
         .await?;
         Ok(())
@@ -195,13 +207,15 @@ impl Store {
     /// When the store fails; then it waits on.
     pub async fn decrypted(&self, event: &Event) -> Result<(), StoreError> {
         let mut transaction = self.pool.begin().await?;
-        let waited = sqlx::query("DELETE FROM inbox WHERE agent = ? AND event_id = ? AND session IS NOT NULL")
-            .bind(self.agent())
-            .bind(event.id.as_str())
-            .execute(&mut *transaction)
-            .await?;
-        if waited.rows_affected() > 0 {
-            self.insert(&mut transaction, event).await?;
+        let waited: Option<bool> = sqlx::query_scalar(
+            "DELETE FROM inbox WHERE agent = ? AND event_id = ? AND session IS NOT NULL RETURNING answered",
+        )
+        .bind(self.agent())
+        .bind(event.id.as_str())
+        .fetch_optional(&mut *transaction)
+        .await?;
+        if let Some(answered) = waited {
+            self.insert(&mut transaction, event, answered).await?;
         }
         Ok(transaction.commit().await?)
     }
@@ -214,7 +228,7 @@ impl Store {
     pub async fn waiting(&self, seq: i64, limit: u32) -> Result<Vec<Received>, StoreError> {
         loop {
             let rows = sqlx::query(
-                "SELECT seq, event FROM inbox
+                "SELECT seq, event, answered FROM inbox
                  WHERE handled_at IS NULL AND event IS NOT NULL AND agent = ? AND seq > ? ORDER BY seq LIMIT ?",
             )
             .bind(self.agent())
@@ -227,7 +241,7 @@ impl Store {
             for row in rows {
                 let seq = row.get(0);
                 match self.seal.open(EVENT, row.get(1)).and_then(|event| Ok(serde_json::from_str(&event)?)) {
-                    Ok(event) => waiting.push(Received { seq, event }),
+                    Ok(event) => waiting.push(Received { seq, event, answered: row.get(2) }),
                     Err(error) => {
                         tracing::error!(
                             seq,
@@ -276,6 +290,28 @@ impl Store {
     }
 }
 
+/// The events of others behind which the agent has spoken, in the same thread or main timeline. Where it can't be told in
+/// which, since its key is not here, any will do: an answer too few is better than one given twice.
+fn answered(events: &[Event], agent: &UserId) -> BTreeSet<OwnedEventId> {
+    let mut spoken: HashMap<&RoomId, Vec<Option<&Message>>> = HashMap::new();
+    let mut answered = BTreeSet::new();
+    for event in events.iter().rev() {
+        let message = match &event.kind {
+            EventKind::Message(message) => Some(message),
+            _ => None,
+        };
+        let behind = spoken.entry(&event.room).or_default();
+        if event.sender == agent {
+            if message.is_some() || matches!(event.kind, EventKind::Undecryptable { .. }) {
+                behind.push(message);
+            }
+        } else if behind.iter().any(|one| one.zip(message).is_none_or(|(one, message)| one.thread == message.thread)) {
+            answered.insert(event.id.clone());
+        }
+    }
+    answered
+}
+
 pub(super) fn now() -> i64 {
     i64::try_from(u64::from(MilliSecondsSinceUnixEpoch::now().get())).unwrap_or(i64::MAX)
 }
@@ -285,7 +321,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use matrix_link::{Protection, parse};
-    use ruma::{event_id, owned_event_id, room_id, user_id};
+    use ruma::{event_id, owned_event_id, owned_user_id, room_id, user_id};
     use serde_json::json;
 
     use super::*;
@@ -311,8 +347,67 @@ mod tests {
         assert_eq!(store.position().await.unwrap().as_deref(), Some("p2"));
     }
 
+    #[tokio::test]
+    async fn of_a_devices_past_what_the_agent_has_spoken_behind_is_answered() {
+        let store = Store::in_memory(user_id!("@bot:example.org")).await.unwrap();
+        let message = |id: &str, sender: &str, thread: &str| {
+            let relation =
+                if thread.is_empty() { json!({}) } else { json!({"rel_type": "m.thread", "event_id": thread}) };
+            let raw = json!({"type": "m.room.message", "event_id": id, "sender": sender, "origin_server_ts": 1,
+                "content": {"msgtype": "m.text", "body": id, "m.relates_to": relation}});
+            parse(room_id!("!r:example.org"), &raw, Protection::Clear).unwrap()
+        };
+        let (alice, bot) = ("@alice:example.org", "@bot:example.org");
+        let past = |late: Event| Batch {
+            position: "p1".into(),
+            events: vec![
+                message("$answered", alice, ""),
+                late,
+                message("$in-thread", alice, "$answered"),
+                message("$answer", bot, ""),
+                message("$open", alice, ""),
+            ],
+            ..Batch::default()
+        };
+        store.receive(&past(undecryptable("$late", "s"))).await.unwrap();
+        store.decrypted(&message("$late", alice, "")).await.unwrap();
+        let answered = async |store: &Store| {
+            let waiting = store.waiting(0, 10).await.unwrap().into_iter();
+            waiting.filter(|one| one.answered).map(|one| one.event.id.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(answered(&store).await, ["$answered", "$late"]);
+        // Whatever comes behind the past is new.
+        let more = vec![message("$new", alice, ""), message("$by-hand", bot, "")];
+        store.receive(&Batch { position: "p2".into(), events: more, ..Batch::default() }).await.unwrap();
+        assert_eq!(answered(&store).await, ["$answered", "$late"]);
+
+        let restored = Store::in_memory(user_id!("@bot:example.org")).await.unwrap();
+        let own = Event { sender: owned_user_id!("@bot:example.org"), ..undecryptable("$own", "s") };
+        let events = vec![message("$in-thread", alice, "$root"), own, message("$open", alice, "")];
+        restored.receive(&Batch { position: "p1".into(), events, ..Batch::default() }).await.unwrap();
+        assert_eq!(answered(&restored).await, ["$in-thread"], "the agent's own words can't be read");
+    }
+
     fn undecryptable(id: &str, session: &str) -> Event {
         Event { kind: EventKind::Undecryptable { session: Some(session.into()) }, ..event(id) }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_is_received_is_kept_while_others_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("s"), user_id!("@bot:example.org"), &[1; 32]).await.unwrap();
+        let writes = tokio::spawn({
+            let store = store.clone();
+            async move {
+                for seq in 0..200 {
+                    store.handled(seq).await.unwrap();
+                }
+            }
+        });
+        for number in 0..200 {
+            store.receive(&batch(&number.to_string(), &[&format!("${number}")])).await.unwrap();
+        }
+        writes.await.unwrap();
     }
 
     #[tokio::test]

@@ -165,6 +165,14 @@ impl Store {
         if bound == device.as_str() { Ok(()) } else { Err(StoreError::OtherDevice { bound, asked: device.to_owned() }) }
     }
 
+    /// The device that the store is bound to.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn device(&self) -> Result<Option<String>, StoreError> {
+        Ok(sqlx::query_scalar("SELECT device FROM owner").fetch_one(&self.pool).await?)
+    }
+
     /// Makes the store ready for a new device of the account: what it keeps of the rooms stays, the sync position does not.
     ///
     /// # Errors
@@ -230,7 +238,9 @@ mod tests {
         let file = folder.path().join("store.sqlite3");
         Store::open(&file, user_id!("@bot:example.org"), &KEY).await.unwrap();
         let store = Store::open(&file, user_id!("@bot:example.org"), &KEY).await.unwrap();
+        assert_eq!(store.device().await.unwrap(), None);
         store.bind_device(device_id!("ONE")).await.unwrap();
+        assert_eq!(store.device().await.unwrap().as_deref(), Some("ONE"));
         store.bind_device(device_id!("ONE")).await.unwrap();
         assert!(
             store.bind_device(device_id!("OTHER")).await.unwrap_err().to_string().contains("device ONE, not to OTHER")

@@ -94,6 +94,8 @@ pub(crate) struct Setup {
     pub store: Store,
     /// How long after the beginning it begins: for a house that takes up another's store.
     pub after: Duration,
+    /// What the first round of sync brings, in order.
+    pub past: Vec<Incoming>,
 }
 
 impl Setup {
@@ -160,13 +162,14 @@ impl House {
             server: Arc::new(Server::new()),
             store: at_once(Store::in_memory(&owned_user_id!("@waybread:example.org"))).await.unwrap(),
             after: Duration::ZERO,
+            past: Vec::new(),
         };
         change(&mut setup);
         Self::begin(setup).await
     }
 
     async fn begin(setup: Setup) -> Self {
-        let Setup { config, models, server, store, after } = setup;
+        let Setup { config, models, server, store, after, past } = setup;
         let clock = Arc::new(TestClock { began: Instant::now(), after });
         let outbox = Outbox::new(server.clone(), store.clone(), &config.outbox, &config.draft);
         let inbox = Inbox::new(store.clone(), config.inbox.max_queued);
@@ -223,7 +226,8 @@ impl House {
         let mut hub = Hub::new(Arc::new(shared));
         // What the first round of sync brings was said to nobody; tests bring theirs behind it.
         let position = at_once(store.position()).await.unwrap().unwrap_or_default();
-        at_once(inbox.commit(&Batch { position, ..Batch::default() })).await.unwrap();
+        let events = past.into_iter().map(|one| one.event(server.number(), clock.now())).collect();
+        at_once(inbox.commit(&Batch { position, events, ..Batch::default() })).await.unwrap();
         let mut tasks = JoinSet::new();
         tasks.spawn({
             let inbox = inbox.clone();

@@ -1,10 +1,11 @@
 //! What the model can do besides talking. One file per tool.
 //!
-//! A call passes three gates in [`Toolbox::call`], and nothing of a broken call ever runs: the tool exists, the arguments
+//! A call passes three gates in [`Toolbox::begin`], and nothing of a broken call ever runs: the tool exists, the arguments
 //! are JSON, the tool's [`Tool::check`] accepts them. A refusal goes back to the model, which may try again.
 
 mod now;
 mod origin;
+mod refusal;
 
 use std::{fmt, future::ready, sync::Arc};
 
@@ -14,6 +15,7 @@ use serde_json::Value;
 
 pub use now::Now;
 pub use origin::Origin;
+pub use refusal::Refusal;
 
 use crate::{
     model::{ToolCall, ToolSpec},

@@ -11,6 +11,7 @@
 mod draft;
 mod limits;
 mod run;
+mod seat;
 mod steering;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ use crate::{
 pub use crate::tools::Origin;
 pub use draft::{DraftSettings, NO_REPLY};
 pub use run::{Turn, run};
+pub use seat::Seat;
 pub use typing::Typing;
 
 /// What happens to a turn from outside.

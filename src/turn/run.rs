@@ -4,7 +4,7 @@ use std::{future::ready, sync::Arc};
 
 use futures_util::{FutureExt, StreamExt, future::join_all};
 use tokio::{
-    sync::{SemaphorePermit, mpsc},
+    sync::mpsc,
     time::{Instant, sleep_until},
 };
 
@@ -12,6 +12,7 @@ use super::{
     DraftSettings, End, Limit, NO_REPLY, Origin, Outcome, Perception, Signal, TurnError,
     draft::{Draft, Memory},
     limits::{LoopBreaker, Verdict},
+    seat::Seat,
     steering::{Interruption, Steering},
     typing::Typing,
 };
@@ -57,17 +58,17 @@ enum Step {
     Ended(End),
 }
 
-/// Runs a turn into `post`. `up_to` is the handle of the newest prompt taken; `place` is given back when the model's work
+/// Runs a turn into `post`. `up_to` is the handle of the newest prompt taken; `seat` is given back when the model's work
 /// is done, since delivery can take as long as the homeserver is away.
 pub async fn run(
     turn: Turn,
     post: Post,
     up_to: i64,
     signals: mpsc::Receiver<Signal>,
-    place: SemaphorePermit<'_>,
+    mut seat: Seat<'_>,
 ) -> Outcome {
     let running = RunningTurn::begin();
-    let outcome = work(turn, post, up_to, signals, place).await;
+    let outcome = work(turn, post, up_to, signals, &mut seat).await;
     running.ended(&outcome.end);
     outcome
 }
@@ -77,20 +78,20 @@ async fn work(
     post: Post,
     up_to: i64,
     signals: mpsc::Receiver<Signal>,
-    place: SemaphorePermit<'_>,
+    seat: &mut Seat<'_>,
 ) -> Outcome {
     let mut steering = Steering::new(signals, turn.origin.clone());
     let typing = turn.typing.begin(turn.draft.room.clone());
     let mut draft = Draft::new(turn.outbox.clone(), post, turn.draft.clone());
     let mut seen = up_to;
-    let (end, mark) = match turn.steps(&mut draft, &mut seen, &mut steering).await {
+    let (end, mark) = match turn.steps(&mut draft, &mut seen, &mut steering, seat).await {
         Ok((end, mark)) => (end, mark),
         Err(error) => {
             tracing::warn!(error = &error as &dyn std::error::Error, "turn failed");
             (End::Failed(error.to_string()), Some(error.for_people()))
         }
     };
-    drop(place);
+    seat.give_back();
     let nothing = Outcome { end: end.clone(), seen, text: String::new(), events: Vec::new() };
     if end == End::NoReply {
         draft.discard();
@@ -115,6 +116,7 @@ impl Turn {
         draft: &mut Draft,
         seen: &mut i64,
         steering: &mut Steering,
+        seat: &mut Seat<'_>,
     ) -> Result<(End, Option<&'static str>), TurnError> {
         let mut deadline = Instant::now() + self.limits.max_time;
         let prompt = *seen;
@@ -159,7 +161,7 @@ impl Turn {
                 return Ok((End::Answered, (finish == Finish::Length).then_some(ANSWER_CUT)));
             }
             record.push(Message::Assistant { text: said, calls: calls.clone() });
-            let outputs = match self.call(&calls, steering, &mut deadline).await {
+            let outputs = match self.call(&calls, steering, seat, &mut deadline).await {
                 Ok(outputs) => outputs,
                 Err(end) => return ended(end),
             };
@@ -222,11 +224,12 @@ impl Turn {
     }
 
     /// Runs the calls of a step: begun in their order, and then all awaited. An edit of the prompt is seen at the next
-    /// step: the calls were made in good faith. While a person is awaited the deadline moves on.
+    /// step: the calls were made in good faith. While a person is awaited the deadline moves on, and others have the place.
     async fn call(
         &self,
         calls: &[ToolCall],
         steering: &mut Steering,
+        seat: &mut Seat<'_>,
         deadline: &mut Instant,
     ) -> Result<Vec<Output>, End> {
         let origin = steering.origin().clone();
@@ -249,6 +252,12 @@ impl Turn {
             return unless_stopped(outputs, steering, Some(*deadline)).await;
         }
         let asked_at = Instant::now();
+        seat.give_back();
+        let outputs = async {
+            let outputs = outputs.await;
+            seat.retake().await;
+            outputs
+        };
         let outputs = unless_stopped(outputs, steering, None).await?;
         *deadline += asked_at.elapsed();
         Ok(outputs)

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 use waybread::model::scripted::Step;
 
-use crate::support::{AgentSetup, Checked, Homeserver, ModelServer, calls};
+use crate::support::{AgentSetup, Checked, Homeserver, ModelServer, Person, Proxy, Trouble, Which, calls};
 
 /// What the probe wants to see of a model that calls tools natively.
 fn native() -> [Step; 2] {
@@ -51,7 +51,10 @@ async fn a_checked_set_up_runs_and_a_used_one_can_be_checked() {
     model.add(native());
     let checked = setup.check(&[]).await;
     assert_eq!((lines(&checked, "warn"), lines(&checked, "fail")), (vec![], vec![]));
-    assert!(checked.lines.contains("ok    store          opens"), "{}", checked.lines);
+    assert!(checked.lines.contains("ok    store          opens with its key"), "{}", checked.lines);
+    // The homeserver may bring the check's own room once more.
+    let agent = setup.start().await;
+    assert!(!agent.log().contains("ERROR"), "{}", agent.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -71,12 +74,28 @@ async fn what_is_broken_is_told_with_what_to_do() {
     let checked = setup.check(&[]).await;
     insta::assert_snapshot!("wrong_password", checked.lines);
     assert!(!checked.works);
+    setup.refusal().await;
+    let kept = fs::read_dir(setup.state()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let kept: Vec<_> = kept.filter(|name| name.starts_with("matrix") || name.starts_with("session")).collect();
+    assert!(kept.is_empty(), "a login that failed leaves nothing: {kept:?}");
 
     model.add(native());
     setup.set("MATRIX_HOMESERVER", "http://127.0.0.1:1");
     let checked = setup.check(&[]).await;
     insta::assert_snapshot!("homeserver_down", checked.lines);
     assert!(!checked.works);
+
+    model.add(native());
+    setup.set("MATRIX_HOMESERVER", model.url().strip_suffix("/v1").unwrap());
+    let checked = setup.check(&[]).await;
+    assert!(!checked.works);
+    assert_eq!(
+        lines(&checked, "fail"),
+        ["fail  homeserver     http://127.0.0.1:PORT/: that is no Matrix homeserver: it answers HTTP 404 -> check \
+          matrix.homeserver: the address of the client API itself, and whether it runs"]
+    );
+    let refusal = setup.refusal().await;
+    assert!(refusal.contains("that is no Matrix homeserver") && refusal.contains("HTTP 404"), "{refusal}");
 
     setup.set("MATRIX_STATE_DIR", "");
     let checked = setup.check(&[]).await;
@@ -104,12 +123,71 @@ async fn a_recovery_key_that_is_missing_or_another_ones_is_told() {
     let missing = setup.check(&[]).await;
     fs::write(&file, key.chars().rev().collect::<String>()).unwrap();
     model.add(native());
+    let mistyped = setup.check(&[]).await;
+    let alice = Person::new(&Homeserver::relaxed(), "alice").await;
+    fs::write(&file, alice.recovery_key()).unwrap();
+    model.add(native());
     let other = setup.check(&[]).await;
-    assert!(!missing.works && !other.works);
-    let fails = [lines(&missing, "fail"), lines(&other, "fail")].concat();
+    assert!(!missing.works && !mistyped.works && !other.works);
+    let fails = [lines(&missing, "fail"), lines(&mistyped, "fail"), lines(&other, "fail")].concat();
     insta::assert_snapshot!("recovery_key", fails.join("\n"));
     let open = lines(&other, "warn");
     assert!(open.len() == 1 && open[0].contains("chmod go= STATE/recovery-key"), "{open:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limited_logins_are_told_with_the_wait() {
+    let model = ModelServer::start(native()).await;
+    let proxy = Proxy::start(&Homeserver::relaxed()).await;
+    let setup = AgentSetup::new(&proxy.homeserver, &model).await;
+    proxy.trouble(Which::Login, 0, usize::MAX, Trouble::Limit(90_000));
+    let checked = setup.check(&[]).await;
+    assert_eq!(
+        lines(&checked, "fail"),
+        ["fail  session        the homeserver limits logins: try again in 90 s -> wait, then check again"]
+    );
+    let refusal = setup.refusal().await;
+    assert_eq!(refusal, "waybread: the homeserver limits logins: try again in 90 s");
+    proxy.happened(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_the_homeserver_has_ended_is_told_with_what_to_do() {
+    let (model, setup) = healthy().await;
+    assert!(setup.check(&[]).await.works);
+    Homeserver::relaxed().log_out_everywhere(&setup.account).await;
+    model.add(native());
+    let checked = setup.check(&[]).await;
+    let ended = "the homeserver has ended it: it was logged out, or its device was deleted";
+    let advice = "start once with --new-device: the agent logs in as a new device, with the password";
+    assert_eq!(lines(&checked, "fail"), [format!("fail  session        {ended} -> {advice}")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_makes_no_session_in_a_restored_folder() {
+    let (model, setup) = healthy().await;
+    setup.start().await.kill();
+    let file = |name: &str| setup.state().join(name);
+    fs::remove_file(file("session.json")).unwrap();
+    fs::remove_dir_all(file("matrix")).unwrap();
+    let key = fs::read(file("store.key")).unwrap();
+    let mut said = Vec::new();
+    for damage in ["key of another", "no key", "whole", "no store"] {
+        match damage {
+            "key of another" => fs::write(file("store.key"), [7; 32]).unwrap(),
+            "no key" => fs::remove_file(file("store.key")).unwrap(),
+            "whole" => fs::write(file("store.key"), &key).unwrap(),
+            _ => fs::remove_file(file("waybread.sqlite3")).unwrap(),
+        }
+        model.add(native());
+        let checked = setup.check(&[]).await;
+        assert!(!file("session.json").exists() && !file("matrix").exists());
+        assert!(damage == "no key" || file("store.key").exists());
+        let line = |name: &str| checked.lines.lines().find(|line| line[6..].starts_with(name)).unwrap().to_owned();
+        said.extend([format!("{damage}:"), line("store "), line("session ")]);
+    }
+    insta::assert_snapshot!("restored_folder", said.join("\n"));
+    setup.start_with(&["--new-device"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,42 +3,20 @@
 use std::time::Duration;
 
 use rand::RngExt;
-use ruma::OwnedRoomId;
 use serde_json::json;
-
-use crate::support::{AgentSetup, Homeserver, ModelServer, Person, Proxy, Trouble, Which, calls, fail, say};
 use waybread::model::scripted::{Fail, StreamFault};
 
-struct Scene {
-    model: ModelServer,
-    proxy: Proxy,
-    setup: AgentSetup,
-    alice: Person,
-    room: OwnedRoomId,
-}
+use crate::support::{ModelServer, Talk, Trouble, Which, calls, fail, say};
 
-impl Scene {
-    async fn new(model: ModelServer) -> (Self, crate::support::Agent) {
-        let homeserver = Homeserver::relaxed();
-        let proxy = Proxy::start(&homeserver).await;
-        let setup = AgentSetup::new(&proxy.homeserver, &model).await;
-        let agent = setup.start().await;
-        let alice = Person::new(&homeserver, "alice").await;
-        let room = alice.direct_room(setup.user()).await;
-        (Self { model, proxy, setup, alice, room }, agent)
-    }
-
+impl Talk {
     /// Started again, the agent gives the answer, and nothing else stands in the room.
-    async fn is_answered_once(&self, answer: &str) {
+    async fn is_answered_once(&mut self, answer: &str) {
         self.proxy.peace();
-        let _agent = self.setup.start().await;
-        let seen = self.alice.answer(&self.room, self.setup.user(), 1).await;
-        assert_eq!(seen.text(), answer);
+        self.start_again(&[]).await;
+        assert_eq!(self.answer(1).await.text(), answer);
         // What a second answer would be comes before the answer to a further question.
-        self.model.add([say("Here.", 0)]);
-        self.alice.say(&self.room, "Are you there?").await;
-        assert_eq!(self.alice.answer(&self.room, self.setup.user(), 2).await.text(), "Here.");
-        let all = self.alice.messages(&self.room, self.setup.user());
+        self.goes_on(2).await;
+        let all = self.messages();
         assert_eq!(
             all.iter().map(|one| (one.text(), one.is_live())).collect::<Vec<_>>(),
             [(answer, false), ("Here.", false)]
@@ -54,99 +32,99 @@ fn story() -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_before_the_question_was_received() {
-    let (scene, agent) = Scene::new(ModelServer::start([say("Yes.", 0)]).await).await;
-    scene.proxy.trouble(Which::Sync, 0, usize::MAX, Trouble::HoldAnswer);
-    scene.alice.say(&scene.room, "Well?").await;
-    scene.proxy.happened(1).await;
-    agent.kill();
-    scene.is_answered_once("Yes.").await;
+    let mut talk = Talk::begin([say("Yes.", 0)]).await;
+    talk.proxy.trouble(Which::Sync, 0, usize::MAX, Trouble::HoldAnswer);
+    talk.say("Well?").await;
+    talk.proxy.happened(1).await;
+    talk.agent.stop();
+    talk.is_answered_once("Yes.").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_while_the_model_thinks() {
     let silence = fail("", Fail::Stream(StreamFault::Silence));
-    let (scene, agent) = Scene::new(ModelServer::start([silence, say("Yes.", 0)]).await).await;
-    scene.alice.say(&scene.room, "Well?").await;
-    scene.model.asked(1).await;
-    agent.kill();
-    scene.is_answered_once("Yes.").await;
+    let mut talk = Talk::begin([silence, say("Yes.", 0)]).await;
+    talk.say("Well?").await;
+    talk.model.asked(1).await;
+    talk.agent.stop();
+    talk.is_answered_once("Yes.").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_when_the_first_event_is_frozen_and_not_sent() {
-    let (scene, agent) = Scene::new(ModelServer::start([say(&story(), 20), say("Yes.", 0)]).await).await;
-    scene.proxy.trouble(Which::Send, 0, 1, Trouble::Swallow);
-    scene.alice.say(&scene.room, "Well?").await;
-    scene.proxy.happened(1).await;
-    agent.kill();
-    scene.is_answered_once("Yes.").await;
+    let mut talk = Talk::begin([say(&story(), 20), say("Yes.", 0)]).await;
+    talk.proxy.trouble(Which::Send, 0, 1, Trouble::Swallow);
+    talk.say("Well?").await;
+    talk.proxy.happened(1).await;
+    talk.agent.stop();
+    talk.is_answered_once("Yes.").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_when_the_first_event_is_sent_and_not_settled() {
-    let (scene, agent) = Scene::new(ModelServer::start([say(&story(), 20), say("Yes.", 0)]).await).await;
-    scene.proxy.trouble(Which::Send, 0, 1, Trouble::HoldAnswer);
-    scene.alice.say(&scene.room, "Well?").await;
-    scene.proxy.happened(1).await;
-    agent.kill();
-    scene.is_answered_once("Yes.").await;
+    let mut talk = Talk::begin([say(&story(), 20), say("Yes.", 0)]).await;
+    talk.proxy.trouble(Which::Send, 0, 1, Trouble::HoldAnswer);
+    talk.say("Well?").await;
+    talk.proxy.happened(1).await;
+    talk.agent.stop();
+    talk.is_answered_once("Yes.").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_while_the_draft_grows() {
-    let (scene, agent) = Scene::new(ModelServer::start([say(&story(), 100), say("Yes.", 0)]).await).await;
-    scene.alice.say(&scene.room, "Well?").await;
-    let draft = scene
+    let mut talk = Talk::begin([say(&story(), 100), say("Yes.", 0)]).await;
+    talk.say("Well?").await;
+    let draft = talk
         .alice
-        .until(&scene.room, scene.setup.user(), "an edit", |all| all.last().filter(|one| one.edits > 0).cloned())
+        .until(&talk.room, talk.setup.user(), "an edit", |all| all.last().filter(|one| one.edits > 0).cloned())
         .await;
-    agent.kill();
-    scene.is_answered_once("Yes.").await;
-    assert_eq!(scene.alice.messages(&scene.room, scene.setup.user())[0].id, draft.id, "the draft is taken up");
+    talk.agent.stop();
+    talk.is_answered_once("Yes.").await;
+    assert_eq!(talk.messages()[0].id, draft.id, "the draft is taken up");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_when_the_last_word_is_frozen_and_not_sent() {
-    let (scene, agent) = Scene::new(ModelServer::start([say("Yes.", 0)]).await).await;
-    scene.proxy.trouble(Which::Send, 0, 1, Trouble::Swallow);
-    scene.alice.say(&scene.room, "Well?").await;
-    scene.proxy.happened(1).await;
-    agent.kill();
-    scene.is_answered_once("Yes.").await;
-    assert_eq!(scene.model.shown().len(), 2, "the model is not asked again");
+    let mut talk = Talk::begin([say("Yes.", 0)]).await;
+    talk.proxy.trouble(Which::Send, 0, 1, Trouble::Swallow);
+    talk.say("Well?").await;
+    talk.proxy.happened(1).await;
+    talk.agent.stop();
+    talk.is_answered_once("Yes.").await;
+    assert_eq!(talk.model.shown().len(), 2, "the model is not asked again");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_when_the_last_word_is_sent_and_not_settled() {
-    let (scene, agent) = Scene::new(ModelServer::start([say("Yes.", 0)]).await).await;
-    scene.proxy.trouble(Which::Send, 0, 1, Trouble::HoldAnswer);
-    scene.alice.say(&scene.room, "Well?").await;
-    scene.proxy.happened(1).await;
-    agent.kill();
-    scene.is_answered_once("Yes.").await;
-    assert_eq!(scene.model.shown().len(), 2, "the model is not asked again");
+    let mut talk = Talk::begin([say("Yes.", 0)]).await;
+    talk.proxy.trouble(Which::Send, 0, 1, Trouble::HoldAnswer);
+    talk.say("Well?").await;
+    talk.proxy.happened(1).await;
+    talk.agent.stop();
+    talk.is_answered_once("Yes.").await;
+    assert_eq!(talk.model.shown().len(), 2, "the model is not asked again");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_when_the_answer_stands_there() {
-    let (scene, agent) = Scene::new(ModelServer::start([say("Yes.", 0)]).await).await;
-    scene.alice.say(&scene.room, "Well?").await;
-    scene.alice.answer(&scene.room, scene.setup.user(), 1).await;
-    agent.kill();
-    scene.is_answered_once("Yes.").await;
+    let mut talk = Talk::begin([say("Yes.", 0)]).await;
+    talk.say("Well?").await;
+    talk.answer(1).await;
+    talk.agent.stop();
+    talk.is_answered_once("Yes.").await;
 }
 
 /// A tool that posts, killed while it does: the turn that is begun anew calls it again.
 async fn killed_while_a_tool_posts(trouble: Trouble) {
     let payload = json!({"v": 1, "blocks": [{"type": "code", "code": "yes"}]});
     let posts = || calls("rich_send", json!({"payload": payload, "fallback": "Yes."}));
-    let (scene, agent) = Scene::new(ModelServer::start([posts(), posts(), say("[no reply]", 0)]).await).await;
-    scene.proxy.trouble(Which::Send, 0, 1, trouble);
-    scene.alice.say(&scene.room, "Well?").await;
-    scene.proxy.happened(1).await;
-    agent.kill();
-    scene.is_answered_once("Yes.").await;
-    assert!(scene.model.shown()[2].contains("It stands there already"), "{}", scene.model.shown()[2]);
+    let mut talk = Talk::begin([posts(), posts(), say("[no reply]", 0)]).await;
+    talk.proxy.trouble(Which::Send, 0, 1, trouble);
+    talk.say("Well?").await;
+    talk.proxy.happened(1).await;
+    talk.agent.stop();
+    talk.is_answered_once("Yes.").await;
+    assert!(talk.model.shown()[2].contains("It stands there already"), "{}", talk.model.shown()[2]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -162,20 +140,19 @@ async fn killed_while_a_tool_runs_that_has_posted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_random_points_each_question_has_one_answer() {
     let rounds = std::env::var("WAYBREAD_TEST_CRASHES").map_or(3, |rounds| rounds.parse().unwrap());
-    let (scene, mut agent) = Scene::new(ModelServer::echo(10).await).await;
+    let mut talk = Talk::with(ModelServer::echo(10).await, |_| {}).await;
     for round in 1..=rounds {
-        scene.alice.say(&scene.room, &format!("question {round}")).await;
+        talk.say(&format!("question {round}")).await;
         tokio::time::sleep(Duration::from_millis(rand::rng().random_range(0..1500))).await;
-        agent.kill();
-        agent = scene.setup.start().await;
-        scene.alice.answer(&scene.room, scene.setup.user(), round).await;
+        talk.start_again(&[]).await;
+        talk.answer(round).await;
     }
-    scene.alice.say(&scene.room, "the last question").await;
-    scene.alice.answer(&scene.room, scene.setup.user(), rounds + 1).await;
-    let all = scene.alice.messages(&scene.room, scene.setup.user());
+    talk.say("the last question").await;
+    talk.answer(rounds + 1).await;
+    let all = talk.messages();
     assert_eq!(all.len(), rounds + 1, "{all:#?}");
     for (round, answer) in (1..=rounds).zip(&all) {
         assert!(!answer.is_live() && answer.text().contains(&format!("question {round}.")), "{answer:?}");
     }
-    assert!(agent.is_running());
+    assert!(talk.agent.is_running());
 }

@@ -15,6 +15,7 @@ mod invites;
 mod late_keys;
 mod limits;
 mod phone;
+mod phone_client;
 mod restart;
 mod rich;
 mod road;

@@ -2,29 +2,24 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
 
-use crate::support::{AgentSetup, Homeserver, ModelServer, Person, say};
+use crate::support::{AgentSetup, Homeserver, ModelServer, Talk, say};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_agent_takes_up_its_session_and_answers_once_what_was_said_meanwhile() {
-    let homeserver = Homeserver::relaxed();
-    let model = ModelServer::start([say("One.", 0), say("Two.", 0), say("Three.", 0)]).await;
-    let setup = AgentSetup::new(&homeserver, &model).await;
-    let agent = setup.start().await;
-    let alice = Person::new(&homeserver, "alice").await;
-    let room = alice.direct_room(setup.user()).await;
-    alice.say(&room, "first").await;
-    alice.answer(&room, setup.user(), 1).await;
-    let session = fs::read(setup.state().join("session.json")).unwrap();
-    agent.kill();
+    let mut talk = Talk::begin([say("One.", 0), say("Two.", 0), say("Three.", 0)]).await;
+    talk.say("first").await;
+    talk.answer(1).await;
+    let session = fs::read(talk.setup.state().join("session.json")).unwrap();
+    talk.agent.stop();
 
-    alice.say(&room, "second").await;
-    let mut agent = setup.start().await;
-    assert_eq!(alice.answer(&room, setup.user(), 2).await.text(), "Two.");
-    alice.say(&room, "third").await;
-    assert_eq!(alice.answer(&room, setup.user(), 3).await.text(), "Three.");
-    assert_eq!(model.shown().len(), 3, "each message is answered once");
-    assert_eq!(fs::read(setup.state().join("session.json")).unwrap(), session, "no new login");
-    assert!(agent.is_running());
+    talk.say("second").await;
+    talk.agent = talk.setup.start().await;
+    assert_eq!(talk.answer(2).await.text(), "Two.");
+    talk.say("third").await;
+    assert_eq!(talk.answer(3).await.text(), "Three.");
+    assert_eq!(talk.model.shown().len(), 3, "each message is answered once");
+    assert_eq!(fs::read(talk.setup.state().join("session.json")).unwrap(), session, "no new login");
+    assert!(talk.agent.is_running());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -49,29 +44,24 @@ async fn what_is_secret_is_the_owners_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_what_was_said_meanwhile_the_old_is_read_the_new_is_answered_and_a_stop_is_not_carried_out() {
-    let homeserver = Homeserver::relaxed();
-    let model = ModelServer::start([say("Hello.", 0), say("First.", 0), say("Second.", 0), say("Here.", 0)]).await;
-    let mut setup = AgentSetup::new(&homeserver, &model).await;
     let young = Duration::from_secs(30);
-    setup.set("INBOX_ANSWER_WITHIN_SECONDS", &young.as_secs().to_string());
-    let agent = setup.start().await;
-    let alice = Person::new(&homeserver, "alice").await;
-    let room = alice.direct_room(setup.user()).await;
-    alice.say(&room, "hello").await;
-    alice.answer(&room, setup.user(), 1).await;
-    agent.kill();
+    let model = ModelServer::start([say("Hello.", 0), say("First.", 0), say("Second.", 0)]).await;
+    let set = |setup: &mut AgentSetup| setup.set("INBOX_ANSWER_WITHIN_SECONDS", &young.as_secs().to_string());
+    let mut talk = Talk::with(model, set).await;
+    talk.say("hello").await;
+    talk.answer(1).await;
+    talk.agent.stop();
 
-    alice.say(&room, "an old question").await;
+    talk.say("an old question").await;
     tokio::time::sleep(young + Duration::from_secs(1)).await;
-    alice.say(&room, "a first question").await;
-    alice.say(&room, "!stop").await;
-    alice.say(&room, "a second question").await;
-    let _agent = setup.start().await;
-    assert_eq!(alice.answer(&room, setup.user(), 2).await.text(), "First.");
-    assert_eq!(alice.answer(&room, setup.user(), 3).await.text(), "Second.");
-    alice.say(&room, "there?").await;
-    assert_eq!(alice.answer(&room, setup.user(), 4).await.text(), "Here.");
-    let shown = model.shown();
+    talk.say("a first question").await;
+    talk.say("!stop").await;
+    talk.say("a second question").await;
+    talk.agent = talk.setup.start().await;
+    assert_eq!(talk.answer(2).await.text(), "First.");
+    assert_eq!(talk.answer(3).await.text(), "Second.");
+    talk.goes_on(4).await;
+    let shown = talk.model.shown();
     assert_eq!(shown.len(), 4, "nothing is answered twice, and the old one not at all: {shown:#?}");
     assert!(shown[1].contains("an old question") && shown[1].contains("a first question"), "{}", shown[1]);
     assert!(shown[2].contains("a second question") && !shown[2].contains("!stop"), "{}", shown[2]);

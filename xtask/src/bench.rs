@@ -15,9 +15,8 @@ use crate::{
     homeserver::Synapse,
     process::{self, Output},
     progress::{Step, say},
-    python::Python,
     testbed::Testbed,
-    toolchain,
+    toolchain::Tools,
 };
 
 /// Where the figures go, between these lines.
@@ -27,9 +26,7 @@ const END: &str = "<!-- end of the figures -->\n";
 
 /// Builds, measures, prints, writes.
 pub fn run() -> Result<ExitCode> {
-    let python = Python::find()?;
-    toolchain::check_compilers()?;
-    let cache = Cache::open()?;
+    let Tools { python, cache } = Tools::find()?;
     let _hold = cache.hold_target()?;
     let synapse = Synapse::install(&cache, &python, Step::begin)?;
     say("  Building for release (about a quarter of an hour the first time)");

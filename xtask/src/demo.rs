@@ -15,15 +15,15 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::{
-    cache::{self, Cache},
+    cache,
     cargo::{self, Programs},
     homeserver::{Homeserver, Limits, SERVER_NAME, Synapse},
     model::{Model, Variable},
     net,
     process::{self, Output, Process},
     progress::{Step, say},
-    python::Python,
-    secret, toolchain,
+    secret,
+    toolchain::Tools,
 };
 
 /// The homeserver's port, or the first free one after it.
@@ -58,9 +58,7 @@ pub struct Options {
 
 /// Runs the demo to the end of the chat.
 pub fn run(options: Options) -> Result<ExitCode> {
-    let python = Python::find()?;
-    toolchain::check_compilers()?;
-    let cache = Cache::open()?;
+    let Tools { python, cache } = Tools::find()?;
     let folder = Folder::open(options.fresh)?;
     let synapse = Synapse::install(&cache, &python, Step::begin)?;
     let programs = {
@@ -167,6 +165,8 @@ fn chat_arguments(folder: &Folder, homeserver: &str, say: &[String]) -> Vec<OsSt
         phone_folder(folder).into(),
         "--agent".into(),
         user_id(AGENT).into(),
+        // Both ends are this program's.
+        "--pair".into(),
     ];
     for text in say {
         // One word, so that a text may begin with a dash.
@@ -251,6 +251,7 @@ mod tests {
             "/demo/phone",
             "--agent",
             "@waybread:localhost",
+            "--pair",
             "--say=What is 2+2?",
             "--say=-- well?",
         ];

@@ -10,14 +10,12 @@ use std::{
 use anyhow::{Result, anyhow};
 
 use crate::{
-    cache::Cache,
     cargo,
     homeserver::Synapse,
     process::{self, Output},
     progress::{Step, say},
-    python::Python,
     testbed::Testbed,
-    toolchain,
+    toolchain::Tools,
 };
 
 /// How long the tests may take.
@@ -41,9 +39,7 @@ impl Length {
 
 /// Runs every step, and stops at the first that fails. `arguments` are for `cargo test`.
 pub fn run(length: Length, arguments: &[OsString]) -> Result<ExitCode> {
-    let python = Python::find()?;
-    toolchain::check_compilers()?;
-    let cache = Cache::open()?;
+    let Tools { python, cache } = Tools::find()?;
     let _hold = cache.hold_target()?;
 
     step("format", &cargo::command(&cache, ["fmt", "--all", "--check"]))?;
@@ -55,10 +51,14 @@ pub fn run(length: Length, arguments: &[OsString]) -> Result<ExitCode> {
         install.join().map_err(|_| anyhow!("the installation of Synapse broke off"))?
     })?;
 
+    say("\n== programs");
+    // Cargo builds a program for the tests of its own package alone.
+    let programs = cargo::build_programs(&cache)?;
     let testbed = Testbed::start(&synapse)?;
     let mut tests = cargo::command(&cache, ["test", "--workspace"]);
     tests.args(arguments);
     tests.envs(testbed.environment()).env("WAYBREAD_TEST_CRASHES", length.crashes().to_string());
+    tests.env("WAYBREAD_TEST_PHONE", programs.phone);
     step("cargo test", &tests)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -163,12 +163,6 @@ impl Pairings {
     }
 }
 
-/// A key in groups of four, as people compare it.
-pub(crate) fn in_groups(key: &str) -> String {
-    let letters: Vec<char> = key.chars().collect();
-    letters.chunks(4).map(String::from_iter).collect::<Vec<_>>().join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -213,10 +207,5 @@ mod tests {
         fs::write(folder.path().join(FILE), "{").unwrap();
         let error = Pairings::load(folder.path()).unwrap_err().to_string();
         assert!(error.ends_with(FILE), "{error}");
-    }
-
-    #[test]
-    fn a_key_is_shown_in_groups() {
-        assert_eq!(in_groups("abcdefghij"), "abcd efgh ij");
     }
 }

@@ -1,10 +1,10 @@
 //! `waybread-phone pair`: both ends show the other's key, the person compares, and the agent's is pinned.
 
 use anyhow::{Context, bail};
-use matrix_link::Link;
+use matrix_link::{Link, in_groups};
 use ruma::UserId;
 
-use super::{Pairings, in_groups};
+use super::Pairings;
 
 /// How the person compares.
 pub(crate) enum Compare<'a> {

@@ -1,9 +1,21 @@
-//! `!help`: what the agent can do.
+//! `!help`: what the agent can do here, for this person.
 
-use super::Shared;
+use std::sync::Arc;
 
-pub(super) fn answer(shared: &Shared) -> String {
-    let tools: Vec<_> = shared.tools.offer().into_iter().map(|tool| format!("`{}`", tool.name)).collect();
+use matrix_link::Event;
+
+use super::{Key, Shared};
+use crate::{conversation::task::toolbox, rich::Here};
+
+pub(super) async fn answer(shared: &Arc<Shared>, key: &Key, event: &Event) -> String {
+    let here = Here {
+        room: key.room.clone(),
+        thread: key.thread.clone(),
+        person: event.sender.clone(),
+        origin: event.id.clone(),
+    };
+    let offered = toolbox(shared, &here).await.offer();
+    let tools: Vec<_> = offered.into_iter().map(|tool| format!("`{}`", tool.name)).collect();
     let tools = if tools.is_empty() { String::new() } else { format!("\n\nTools I can use: {}.", tools.join(", ")) };
     format!(
         "In a direct room, just write to me. Elsewhere mention me, reply to me, or write in a thread that I am in.\n\n\

@@ -7,6 +7,8 @@ mod later;
 mod model;
 mod phone;
 
+use std::sync::Arc;
+
 use matrix_link::{Event, Message};
 
 use super::{Key, Shared};
@@ -54,14 +56,14 @@ fn some(rest: &str) -> Option<&str> {
 /// Carries out a command and says how it went; None for what is not done here.
 pub(super) async fn answer(
     command: Command<'_>,
-    shared: &Shared,
+    shared: &Arc<Shared>,
     key: &Key,
     event: &Event,
     message: &Message,
 ) -> Option<String> {
     match command {
         Command::Stop => None,
-        Command::Help => Some(help::answer(shared)),
+        Command::Help => Some(help::answer(shared, key, event).await),
         Command::Model(name) => Some(model::answer(name, shared, key).await),
         Command::Later(words) => Some(later::answer(words, shared, key).await),
         Command::Phone(words) => Some(phone::answer(words, shared, key, event, message).await),

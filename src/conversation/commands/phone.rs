@@ -1,6 +1,7 @@
 //! `!phone`: where the person's phone is.
 
-use matrix_link::{Event, Message};
+use matrix_link::{Event, Message, in_groups};
+use ruma::UserId;
 
 use super::{Key, Shared};
 use crate::{phone::Known, store::StoreError};
@@ -58,7 +59,17 @@ async fn carry_out(
             } else {
                 "This message does not count as sent from a phone; say `!phone here` if it is."
             };
-            Ok(format!("{paired} {here}"))
+            Ok([format!("{paired} {here}"), keys(shared, event).await].join("\n\n"))
         }
     }
+}
+
+/// What is compared at a pairing: both ends show the same two keys.
+async fn keys(shared: &Shared, event: &Event) -> String {
+    let key = async |user: &UserId| match shared.rooms.identity_key(user).await {
+        Some(key) => format!("`{}`", in_groups(&key)),
+        None => "not to be seen now".to_owned(),
+    };
+    let (mine, yours) = (key(shared.rooms.user_id()).await, key(&event.sender).await);
+    format!("To compare when you pair a phone client: my key is {mine}, yours is {yours}.")
 }

@@ -17,6 +17,20 @@ async fn each_command_answers_with_a_notice_and_is_no_part_of_the_conversation()
 }
 
 #[tokio::test(start_paused = true)]
+async fn help_names_what_the_model_is_offered_in_this_conversation() {
+    let house = House::with_tools(json!({"steps": [{"say": "Noted."}]})).await;
+    let tools = |house: &House| {
+        let help = house.room(DIRECT).pop().unwrap();
+        help.lines().last().unwrap().to_owned()
+    };
+    house.say(ALICE, DIRECT, "!help").await;
+    assert_eq!(tools(&house), "Tools I can use: `now`, `pause`, `rich_send`, `rich_edit`, `later`.");
+    house.say(ALICE, DIRECT, "!phone here").await;
+    house.say(ALICE, DIRECT, "!help").await;
+    assert!(tools(&house).ends_with("`later`, `phone_action`."), "{}", tools(&house));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_model_is_chosen_for_one_room() {
     let small = scripted(&json!({"steps": [{"say": "I am small."}]}));
     let house = House::with(json!({"steps": [{"say": "I am large."}, {"say": "Large again."}]}), |setup| {

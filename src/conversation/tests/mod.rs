@@ -8,3 +8,4 @@ mod conformance;
 mod contexts;
 mod crowds;
 mod later;
+mod restored;

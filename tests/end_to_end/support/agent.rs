@@ -92,7 +92,12 @@ impl AgentSetup {
 
     /// Starts it, which it refuses, and gives its last word.
     pub async fn refusal(&self) -> String {
-        let mut process = self.command("run", &[]).spawn().unwrap();
+        self.refusal_with(&[]).await
+    }
+
+    /// The same with options of `run`.
+    pub async fn refusal_with(&self, options: &[&str]) -> String {
+        let mut process = self.command("run", options).spawn().unwrap();
         let ended = tokio::task::spawn_blocking(move || process.wait());
         let ended = tokio::time::timeout(READY_WITHIN, ended).await.expect("the agent does not end").unwrap().unwrap();
         assert_eq!(ended.code(), Some(1));
@@ -169,6 +174,11 @@ impl Agent {
 
     /// Kills it: no word of farewell, no file closed.
     pub fn kill(mut self) {
+        self.stop();
+    }
+
+    /// The same, and its log can still be read.
+    pub fn stop(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }

@@ -101,14 +101,17 @@ impl Homeserver {
         answer["event_id"].as_str().unwrap_or_else(|| panic!("{answer}")).try_into().unwrap()
     }
 
+    /// The key backup of an account, as the homeserver describes it.
+    pub async fn key_backup(&self, account: &Account) -> Value {
+        let url = format!("{}/_matrix/client/v3/room_keys/version", self.url);
+        self.http.get(&url).bearer_auth(&account.token).send().await.unwrap().json().await.unwrap()
+    }
+
     /// Waits until the key backup of an account has so many keys.
     pub async fn until_backed_up(&self, account: &Account, keys: u64) {
-        let url = format!("{}/_matrix/client/v3/room_keys/version", self.url);
         let waited = tokio::time::timeout(std::time::Duration::from_secs(180), async {
             loop {
-                let answer = self.http.get(&url).bearer_auth(&account.token).send().await.unwrap();
-                let backup: Value = answer.json().await.unwrap();
-                if backup["count"].as_u64().is_some_and(|count| count >= keys) {
+                if self.key_backup(account).await["count"].as_u64().is_some_and(|count| count >= keys) {
                     return;
                 }
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;

@@ -9,6 +9,7 @@ mod homeserver;
 mod model;
 mod person;
 mod proxy;
+mod talk;
 
 pub use agent::{Agent, AgentSetup};
 pub use checked::Checked;
@@ -17,3 +18,4 @@ pub use homeserver::{Account, Homeserver};
 pub use model::{ModelServer, calls, fail, say};
 pub use person::{Person, Seen};
 pub use proxy::{Proxy, Trouble, Which};
+pub use talk::Talk;

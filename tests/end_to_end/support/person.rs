@@ -12,7 +12,7 @@ use matrix_link::{
     AccessList, Account as LinkAccount, Batch, Comparison, Credentials, Event, EventKind, Link, Message, NewRoom,
     Outgoing, Payload, Rooms, Sender, Sink, SinkError, SyncLimits, Trust, Undecrypted, Verifier, VerifyError,
 };
-use ruma::{EventId, OwnedEventId, OwnedRoomId, OwnedUserId, RoomId, TransactionId, UserId};
+use ruma::{EventId, OwnedDeviceId, OwnedEventId, OwnedRoomId, OwnedUserId, RoomId, TransactionId, UserId};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -128,6 +128,16 @@ impl Person {
             syncing.run_sync(&keep).await.unwrap();
         });
         Self { user, link, seen, typing, sync, state }
+    }
+
+    /// The device that she sits at.
+    pub fn device(&self) -> OwnedDeviceId {
+        self.link.device_id().unwrap()
+    }
+
+    /// The master key of somebody's identity, as the homeserver shows it now.
+    pub async fn key_of(&self, user: &UserId) -> String {
+        self.link.identity_key(user).await.unwrap()
     }
 
     /// An encrypted direct room with the agent, who has joined it.

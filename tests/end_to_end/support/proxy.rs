@@ -36,6 +36,8 @@ pub enum Trouble {
     HoldAnswer,
     /// Refused by the rate limit, for so many milliseconds.
     Limit(u64),
+    /// Refused for good: we are not in the room.
+    Forbid,
     /// A broken gateway.
     BadGateway,
     /// The session's token has ended.
@@ -53,10 +55,14 @@ pub enum Which {
     Send,
     /// `GET .../sync`.
     Sync,
+    /// `GET .../messages`: the past of a room.
+    Messages,
     /// `PUT .../sendToDevice/...`: keys above all.
     ToDevice,
     /// `POST .../refresh`.
     Refresh,
+    /// `POST .../login`.
+    Login,
     /// All.
     All,
 }
@@ -143,8 +149,10 @@ impl Shared {
             let meant = match rule.which {
                 Which::Send => request.method() == "PUT" && path.contains("/send/"),
                 Which::Sync => path.ends_with("/sync"),
+                Which::Messages => path.ends_with("/messages"),
                 Which::ToDevice => path.contains("/sendToDevice/"),
                 Which::Refresh => path.ends_with("/refresh"),
+                Which::Login => path.ends_with("/login"),
                 Which::All => true,
             };
             if !meant || rule.times == 0 {
@@ -173,6 +181,11 @@ async fn pass(State(state): State<Arc<Shared>>, request: Request) -> Response {
             happened();
             let body = json!({"errcode": "M_LIMIT_EXCEEDED", "error": "slow down", "retry_after_ms": retry_after_ms});
             (StatusCode::TOO_MANY_REQUESTS, axum::Json(body)).into_response()
+        }
+        Some(Trouble::Forbid) => {
+            happened();
+            let body = json!({"errcode": "M_FORBIDDEN", "error": "not in the room"});
+            (StatusCode::FORBIDDEN, axum::Json(body)).into_response()
         }
         Some(Trouble::BadGateway) => {
             happened();
