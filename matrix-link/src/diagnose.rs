@@ -97,9 +97,9 @@ pub enum Session {
 /// When there is no homeserver at that address.
 pub async fn homeserver_versions(homeserver: &str) -> Result<Vec<String>, DiagnoseError> {
     let once = RequestConfig::new().timeout(VERSIONS_TIMEOUT).disable_retry();
-    let wrong = |error| DiagnoseError::Address(Box::new(error));
-    let builder = roots::builder().map_err(wrong)?.homeserver_url(homeserver);
-    let client = builder.request_config(once).build().await.map_err(wrong)?;
+    let builder = roots::builder().map_err(DiagnoseError::Address)?.homeserver_url(homeserver);
+    let client = builder.request_config(once).build().await;
+    let client = client.map_err(|error| DiagnoseError::Address(Box::new(error)))?;
     client
         .fetch_server_versions(Some(once))
         .await

@@ -59,6 +59,6 @@ pub use rooms::{FetchError, NewRoom, Rooms};
 pub use sender::{Outgoing, Payload, SendError, Sender};
 pub use session::{Account, Credentials, Link, OpenError, StoreLoss, SyncLimits, set_device_aside};
 pub use sync::{Batch, Sink, SinkError, SyncError, Typing, Undecrypted};
-pub use trust::{KeyFault, ResetError, TrustReport};
+pub use trust::{KeyFault, ResetError, TrustReport, in_groups};
 pub use verification::{Comparison, Confirm, Emoji, Verifier, VerifyError};
 pub use watchdog::SyncState;

@@ -81,10 +81,9 @@ async fn who_is(account: &Account, token: &SecretString) -> Result<MatrixSession
 }
 
 async fn without_store(account: &Account) -> Result<Client, OpenError> {
-    let failed = |error| OpenError::Build(Box::new(error));
-    let builder = roots::builder().map_err(failed)?.homeserver_url(&account.homeserver);
+    let builder = roots::builder().map_err(OpenError::Build)?.homeserver_url(&account.homeserver);
     let once = RequestConfig::new().timeout(REQUEST_TIMEOUT).disable_retry();
-    builder.request_config(once).build().await.map_err(failed)
+    builder.request_config(once).build().await.map_err(|error| OpenError::Build(Box::new(error)))
 }
 
 fn classify(account: &Account, error: HttpError) -> OpenError {

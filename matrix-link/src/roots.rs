@@ -9,12 +9,13 @@ use matrix_sdk::{
 };
 
 /// What every client of the SDK begins with.
-pub(crate) fn builder() -> Result<ClientBuilder, ClientBuildError> {
+pub(crate) fn builder() -> Result<ClientBuilder, Box<ClientBuildError>> {
     let builder = matrix_sdk::Client::builder();
     if !cfg!(target_os = "android") {
         return Ok(builder);
     }
-    Ok(builder.http_client(bundled().map_err(|error| ClientBuildError::Http(HttpError::Reqwest(error)))?))
+    let bundled = bundled().map_err(|error| ClientBuildError::Http(HttpError::Reqwest(error)))?;
+    Ok(builder.http_client(bundled))
 }
 
 /// An HTTP client that trusts Mozilla's list of authorities, which is compiled in.

@@ -249,7 +249,7 @@ impl Link {
         let store = folder.join("matrix");
         private_dir(&store).map_err(files)?;
         let key = read_or_create_key(&folder.join("store.key")).map_err(files)?;
-        let client = build(&account, &store, &key).await.map_err(|error| OpenError::Build(Box::new(error)))?;
+        let client = build(&account, &store, &key).await.map_err(OpenError::Build)?;
         if let Some(position) = position {
             let value = StateStoreDataValue::SyncToken(position);
             let kept = client.state_store().set_kv_data(StateStoreDataKey::SyncToken, value).await;
@@ -315,7 +315,7 @@ impl Link {
     }
 }
 
-async fn build(account: &Account, store: &Path, key: &[u8; 32]) -> Result<Client, ClientBuildError> {
+async fn build(account: &Account, store: &Path, key: &[u8; 32]) -> Result<Client, Box<ClientBuildError>> {
     roots::builder()?
         .homeserver_url(&account.homeserver)
         // The operator's address is the one to use, also where the homeserver tells another one to the public.
@@ -332,6 +332,7 @@ async fn build(account: &Account, store: &Path, key: &[u8; 32]) -> Result<Client
         .handle_refresh_tokens()
         .build()
         .await
+        .map_err(Box::new)
 }
 
 /// Whether the SDK says that the store is another account's or device's.

@@ -288,7 +288,8 @@ async fn a_thousand_cards_are_open_at_once_and_each_is_answered() {
         setup.config.outbox.burst = 1_000_000;
     })
     .await;
-    let people: Vec<_> = (0..CROWD).map(|n| (format!("@p{n}:example.org"), format!("!direct{n}:example.org"))).collect();
+    let people: Vec<_> =
+        (0..CROWD).map(|n| (format!("@p{n}:example.org"), format!("!direct{n}:example.org"))).collect();
     let say = |text: &'static str| people.iter().map(move |(person, room)| Incoming::message(person, room, text));
     house.commit(say("!phone here").map(|one| house.event(one)).collect()).await;
     house.commit(say("wake me at half past seven").map(|one| house.event(one)).collect()).await;

@@ -60,26 +60,14 @@ enum Step {
 
 /// Runs a turn into `post`. `up_to` is the handle of the newest prompt taken; `seat` is given back when the model's work
 /// is done, since delivery can take as long as the homeserver is away.
-pub async fn run(
-    turn: Turn,
-    post: Post,
-    up_to: i64,
-    signals: mpsc::Receiver<Signal>,
-    mut seat: Seat<'_>,
-) -> Outcome {
+pub async fn run(turn: Turn, post: Post, up_to: i64, signals: mpsc::Receiver<Signal>, mut seat: Seat<'_>) -> Outcome {
     let running = RunningTurn::begin();
     let outcome = work(turn, post, up_to, signals, &mut seat).await;
     running.ended(&outcome.end);
     outcome
 }
 
-async fn work(
-    turn: Turn,
-    post: Post,
-    up_to: i64,
-    signals: mpsc::Receiver<Signal>,
-    seat: &mut Seat<'_>,
-) -> Outcome {
+async fn work(turn: Turn, post: Post, up_to: i64, signals: mpsc::Receiver<Signal>, seat: &mut Seat<'_>) -> Outcome {
     let mut steering = Steering::new(signals, turn.origin.clone());
     let typing = turn.typing.begin(turn.draft.room.clone());
     let mut draft = Draft::new(turn.outbox.clone(), post, turn.draft.clone());

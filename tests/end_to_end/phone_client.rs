@@ -114,7 +114,8 @@ impl Phone {
     /// `waybread-phone run`, at work.
     async fn run(&self) -> Running {
         let log = fs::File::create(self.path("log")).unwrap();
-        let mut process = self.command(&["run"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        let mut process =
+            self.command(&["run"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let out = process.stdout.take().unwrap();
         let out = tokio::process::ChildStdout::from_std(out).unwrap();
         let mut lines = BufReader::new(out).lines();
@@ -135,7 +136,6 @@ impl Drop for Running {
 }
 
 struct Scene {
-
     model: ModelServer,
     setup: AgentSetup,
     _agent: Agent,
@@ -211,7 +211,7 @@ async fn a_paired_phone_does_what_the_person_confirms_there() {
     scene.ask("It is set.").await;
     let card = scene.card(0, "done").await;
     let did = json!({"action": "alarm", "summary": "Wake up", "time": "07:30"});
-    assert_eq!(phone.got("done"), [did.clone()]);
+    assert_eq!(phone.got("done"), std::slice::from_ref(&did));
     let asked = &phone.got("asked")[0];
     assert_eq!((&asked["id"], &asked["action"]), (&card["id"], &did));
     assert_eq!(card["device"], phone_device(phone), "the card names the phone, and alice's Element is linked with it");
