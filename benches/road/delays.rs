@@ -93,7 +93,9 @@ fn print(measured: &Measured, bare: &Times, cpu: Duration) {
     line("the person's send, until the homeserver has taken it", send, send, "");
     line("from then until a plain client's sync shows it", plain_sync, send, "");
     line("from there until a bare client of the same SDK has decrypted it", bare, send, "");
-    line("**own delay**: from the plain client to the model request", own, send, "target: below 10 ms");
+    line("from the plain client to the model request", own, send, "");
+    let added = own.beyond(bare.median());
+    line("**own delay**: from the bare client's median to the model request", &added, send, "target: below 10 ms");
     line("send begun to model request, in all", to_request, send, "another bot on this SDK: 162 ms, 3.1 sends");
     line("send begun to the answer in a plain client's sync", sent, send, "that bot's sending: 238 ms, 4.6 sends");
     line("send begun to the answer decrypted before the person", answer, send, "");

@@ -15,6 +15,11 @@ impl Times {
         self.0.len()
     }
 
+    /// What each was longer than something else.
+    pub fn beyond(&self, other: Duration) -> Self {
+        self.0.iter().map(|time| time.saturating_sub(other)).collect()
+    }
+
     pub fn median(&self) -> Duration {
         self.quantile(0.5)
     }

@@ -32,7 +32,7 @@ fn bundled() -> Result<Client, Error> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use tokio::net::TcpListener;
+    use tokio::{io::AsyncReadExt, net::TcpListener};
 
     use super::*;
 
@@ -43,11 +43,8 @@ mod tests {
         let url = format!("https://{}/", listener.local_addr().unwrap());
         let client = bundled().unwrap();
         let (asked, greeted) = tokio::join!(client.get(&url).send(), async {
-            let (stream, _) = listener.accept().await.unwrap();
-            let mut first = [0];
-            stream.readable().await.unwrap();
-            stream.try_read(&mut first).unwrap();
-            first[0]
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.read_u8().await.unwrap()
         });
         // It has begun a handshake (record type 22), and found no server behind it.
         assert_eq!(greeted, 22);
