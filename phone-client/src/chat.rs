@@ -49,14 +49,13 @@ async fn talk(
     received: &mut Received,
 ) -> anyhow::Result<()> {
     let room = room::with_agent(link, &chat.agent, received).await?;
-    let mut pairings = Pairings::load(state_dir)?;
     if chat.pair {
-        pair::with(link, &identity.user, &chat.agent, &mut pairings, Compare::Nobody).await?;
+        pair::with(link, &identity.user, &chat.agent, &mut Pairings::load(state_dir)?, Compare::Nobody).await?;
     }
-    let Cards { desk, waiting, keyboard, backend } = Cards::open(link, identity, state_dir)?;
-    let paired = pairings.key(&chat.agent).is_some();
+    let Cards { desk, waiting, keyboard, phone } = Cards::open(link, identity, state_dir)?;
+    let paired = phone.pairings().key(&chat.agent).is_some();
     if paired {
-        announce::to_all(link, &mut pairings, &*backend).await?;
+        announce::to_all(link, &phone).await?;
     }
     let mut talk = Talk {
         link,

@@ -16,7 +16,7 @@ use tokio::{
 use crate::{
     account::Identity,
     backend::{
-        self, Backend,
+        self,
         terminal::{Keyboard, Terminal},
     },
     cards::{Desk, Phone, Waiting},
@@ -31,7 +31,7 @@ pub(crate) struct Cards {
     pub(crate) desk: Desk,
     pub(crate) waiting: Waiting,
     pub(crate) keyboard: Keyboard,
-    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) phone: Arc<Phone>,
 }
 
 impl Cards {
@@ -44,16 +44,16 @@ impl Cards {
         let terminal = Terminal::new(io::stdout());
         let keyboard = terminal.keyboard();
         let backend = backend::open(&settings, state_dir, terminal).context("the back end")?;
-        let phone = Phone {
+        let phone = Arc::new(Phone {
             matrix: Arc::new(link.clone()),
             user: identity.user.clone(),
             device: link.device_id().context("no device")?,
             pairings: Mutex::new(Pairings::load(state_dir)?),
-            backend: backend.clone(),
+            backend,
             guard: settings.heat_guard,
-        };
-        let (desk, waiting) = Desk::new(Arc::new(phone), state_dir);
-        Ok(Self { desk, waiting, keyboard, backend })
+        });
+        let (desk, waiting) = Desk::new(phone.clone(), state_dir);
+        Ok(Self { desk, waiting, keyboard, phone })
     }
 }
 
@@ -63,8 +63,7 @@ impl Cards {
 /// Nobody has logged in, nobody is paired, the settings are wrong, or the session is over.
 pub(crate) async fn run(state_dir: &Path) -> anyhow::Result<()> {
     let identity = Identity::of(None, None, state_dir)?;
-    let mut pairings = Pairings::load(state_dir)?;
-    let agents: Vec<_> = pairings.agents().map(|(user, _)| user.clone()).collect();
+    let agents: Vec<_> = Pairings::load(state_dir)?.agents().map(|(user, _)| user.clone()).collect();
     if agents.is_empty() {
         bail!("no agent is paired: waybread-phone pair @agent:server");
     }
@@ -72,11 +71,11 @@ pub(crate) async fn run(state_dir: &Path) -> anyhow::Result<()> {
     if !link.establish_trust().await.device_signed {
         bail!("this device is not verified, so no agent listens to it: waybread-phone login");
     }
-    let Cards { desk, waiting, keyboard, backend } = Cards::open(&link, &identity, state_dir)?;
+    let Cards { desk, waiting, keyboard, phone } = Cards::open(&link, &identity, state_dir)?;
     let (sink, mut received) = ToChannel::new();
     let work = async {
         received.recv().await.context("the sync has ended")?;
-        announce::to_all(&link, &mut pairings, &*backend).await?;
+        announce::to_all(&link, &phone).await?;
         let names: Vec<_> = agents.iter().map(ToString::to_string).collect();
         prompt::line(&format!("ready: shows the cards of {}; Ctrl-C ends it", names.join(", ")));
         let cards = desk.clone();

@@ -75,7 +75,8 @@ pub(crate) struct Phone {
 }
 
 impl Phone {
-    fn pairings(&self) -> MutexGuard<'_, Pairings> {
+    /// The pairings, for a moment: never across a request.
+    pub(crate) fn pairings(&self) -> MutexGuard<'_, Pairings> {
         self.pairings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

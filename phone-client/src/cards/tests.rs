@@ -1,6 +1,6 @@
 //! Cards against a scripted homeserver and a scripted person, with a paused clock.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::{collections::VecDeque, time::Duration};
 

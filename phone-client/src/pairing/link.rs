@@ -57,8 +57,8 @@ pub(crate) fn listed(devices: &[OwnDevice], own: &DeviceId, linked: &BTreeSet<Ow
 
 fn ago(time: Duration) -> String {
     match time.as_secs() {
-        ..3600 => format!("{} min ago", time.as_secs() / 60),
-        ..172_800 => format!("{} h ago", time.as_secs() / 3600),
+        0..3600 => format!("{} min ago", time.as_secs() / 60),
+        3600..172_800 => format!("{} h ago", time.as_secs() / 3600),
         _ => format!("{} days ago", time.as_secs() / 86_400),
     }
 }

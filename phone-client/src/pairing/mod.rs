@@ -141,6 +141,7 @@ impl Pairings {
         own == device || self.kept.chat_devices.contains(device)
     }
 
+    /// An agent was told of the phone.
     fn announced(&mut self, agent: &UserId, content: serde_json::Value) -> Result<(), PairingError> {
         self.change(|kept| {
             if let Some(agent) = kept.agents.get_mut(agent) {
