@@ -43,7 +43,7 @@ pub use card::{Card, CardError, MAX_WAIT, Outcome, State};
 pub use check::{Refusal, check};
 pub use id::CardId;
 pub use text::Text;
-pub use tool::{Example, Offer, Tool, offer, tool};
+pub use tool::{Case, Example, Offer, Tool, offer, tool};
 pub use wire::{ANSWER_KEY, CAPABILITIES_KEY, CARD_KEY, Malformed, PHONE_KEY, VERSION};
 
 use std::time::Duration;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::tables::{ActionRow, tables};
+use crate::tables::{ActionRow, Entry, tables};
 
 /// The definition of the tool.
 #[derive(Debug, Default, Deserialize)]
@@ -53,8 +53,21 @@ pub struct Offer {
     pub description: String,
     /// The JSON schema of the arguments. It guides the model; [`check`](crate::check) alone decides.
     pub schema: Value,
+    /// What each action takes and needs, in the contract's order.
+    pub cases: Vec<Case>,
     /// A worked use, if its action is on offer.
     pub example: Option<Example>,
+}
+
+/// What one action takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// Its name.
+    pub action: String,
+    /// Its fields, and `summary`.
+    pub takes: Vec<String>,
+    /// Those that it can't do without. Of some actions one of several will do: they are not named here.
+    pub required: Vec<String>,
 }
 
 /// The definition of the tool.
@@ -99,7 +112,22 @@ impl Tool {
         }
         let shown = self.example.arguments.get("action").and_then(Value::as_str);
         let example = rows.iter().any(|row| Some(row.name.as_str()) == shown).then(|| self.example.clone());
-        Offer { description, schema, example }
+        let cases = rows.iter().copied().map(Case::of).collect();
+        Offer { description, schema, cases, example }
+    }
+}
+
+impl Case {
+    fn of(row: &ActionRow) -> Self {
+        let alone = |entry: &Entry| match entry.fields() {
+            [field] => Some(field.clone()),
+            _ => None,
+        };
+        Self {
+            action: row.name.clone(),
+            takes: row.fields.iter().cloned().chain(["summary".to_owned()]).collect(),
+            required: row.required.iter().filter_map(alone).collect(),
+        }
     }
 }
 

@@ -79,6 +79,7 @@ impl Tool for SetLater {
                 "required": ["seconds", "note"],
                 "additionalProperties": false,
             }),
+            cases: Vec::new(),
             example: Some(Example {
                 ask: "Remind me of the tea in three minutes.".into(),
                 arguments: Map::from_iter([

@@ -128,8 +128,24 @@ pub struct ToolSpec {
     pub description: String,
     /// The JSON schema of its arguments: an object.
     pub parameters: serde_json::Value,
+    /// Ways of calling it that differ in what they take. Where the form of a step is forced each is a branch of its own, so
+    /// that a small model can't leave out what its choice needs. Empty where there is one way.
+    pub cases: Vec<Case>,
     /// A worked use of it, for small models, which learn by example.
     pub example: Option<Example>,
+}
+
+/// One way of calling a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Case {
+    /// The argument that chooses it.
+    pub key: String,
+    /// Its value.
+    pub value: String,
+    /// The other arguments that it takes.
+    pub takes: Vec<String>,
+    /// Those of them that it needs.
+    pub required: Vec<String>,
 }
 
 /// A worked use of a tool.

@@ -147,6 +147,7 @@ fn echo() -> ToolSpec {
             "required": ["value"],
             "additionalProperties": false,
         }),
+        cases: Vec::new(),
         example: None,
     }
 }

@@ -49,6 +49,7 @@ pub(super) fn tools() -> Vec<ToolSpec> {
             name: "now".into(),
             description: "The date and time. Use it whenever the time matters.".into(),
             parameters: json!({"type": "object", "properties": {"zone": {"type": "string"}}}),
+            cases: Vec::new(),
             example: Some(example),
         },
         ToolSpec {
@@ -61,6 +62,7 @@ pub(super) fn tools() -> Vec<ToolSpec> {
                 "additionalProperties": false,
                 "$defs": {"day": {"enum": ["mon", "tue"]}}
             }),
+            cases: Vec::new(),
             example: None,
         },
     ]

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Phones, Verdict};
 use crate::{
-    model::{Example, ToolSpec},
+    model::{Case, Example, ToolSpec},
     outbox::Place,
     rich::Here,
     store::{Ask, Call, Cause, NewLine, StoreError},
@@ -195,12 +195,19 @@ async fn result(phones: Phones, id: String) -> Output {
 #[async_trait]
 impl Tool for PhoneAction {
     fn spec(&self) -> ToolSpec {
-        let Offer { description, schema, example } = self.offer.clone();
+        let Offer { description, schema, cases, example } = self.offer.clone();
         let result = || result_text(Status::Done, None);
+        let case = |case: phone_actions::Case| Case {
+            key: "action".to_owned(),
+            value: case.action,
+            takes: case.takes,
+            required: case.required,
+        };
         ToolSpec {
             name: tool().name.clone(),
             description,
             parameters: schema,
+            cases: cases.into_iter().map(case).collect(),
             example: example.map(|example| Example {
                 ask: example.ask,
                 arguments: example.arguments,

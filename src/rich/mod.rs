@@ -91,6 +91,7 @@ impl Desk {
                 name: spec.name.to_owned(),
                 description: format!("{} {HANDLES}", spec.description),
                 parameters: spec.schema,
+                cases: Vec::new(),
                 example: None,
             };
             match spec.name {

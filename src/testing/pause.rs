@@ -19,6 +19,7 @@ impl Tool for Pause {
         ToolSpec {
             name: "pause".into(),
             description: "Waits.".into(),
+            cases: Vec::new(),
             example: None,
             parameters: json!({"type": "object", "properties": {"seconds": {"type": "integer", "minimum": 0}},
                 "required": ["seconds"], "additionalProperties": false}),

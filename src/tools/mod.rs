@@ -229,6 +229,7 @@ mod tests {
                 description: "Says it again.".into(),
                 parameters: json!({"type": "object", "properties": {"text": {"type": "string"}},
                     "required": ["text"], "additionalProperties": false}),
+                cases: Vec::new(),
                 example: None,
             }
         }

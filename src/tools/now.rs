@@ -52,6 +52,7 @@ impl Tool for Now {
                 },
                 "additionalProperties": false,
             }),
+            cases: Vec::new(),
             example: Some(Example {
                 ask: "What time is it in Paris?".into(),
                 arguments: Map::from_iter([("zone".into(), "Europe/Paris".into())]),

@@ -282,6 +282,7 @@ mod tests {
             name: "run".into(),
             description: String::new(),
             parameters: json!({"type": "object", "properties": {"args": {"type": "object"}}}),
+            cases: Vec::new(),
             example: None,
         };
         let mut decoder = Decoder::new(&[tool]);

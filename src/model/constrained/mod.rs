@@ -236,6 +236,7 @@ mod tests {
                 },
                 "required": ["color"]
             }),
+            cases: Vec::new(),
             example: None,
         };
         assert_eq!(usage(&tool), r#"{"do":"light","color":"red"|"blue" (its color),"level"?:integer,"other"?:value}"#);
@@ -247,6 +248,7 @@ mod tests {
             name: "run".into(),
             description: "Runs.".into(),
             parameters: json!({"type": "object", "properties": {"do": {"enum": ["it"]}}, "required": ["do"]}),
+            cases: Vec::new(),
             example: None,
         };
         insta::assert_snapshot!(actions(&[tool]));

@@ -7,7 +7,7 @@ use serde::ser::{Serialize, SerializeMap as _, SerializeStruct as _, Serializer}
 use serde_json::{Map, Value, json};
 
 use super::{ARGS, DO, REPLY, TEXT};
-use crate::model::{ResponseFormat, ToolSpec};
+use crate::model::{Case, ResponseFormat, ToolSpec};
 
 /// References inside a tool's schema are followed so deep; what lies below is left open.
 const MAX_DEPTH: usize = 8;
@@ -88,11 +88,27 @@ impl<'a> Union<'a> {
             properties: Map::from_iter([(TEXT.to_owned(), json!({"type": "string"}))]),
             required: vec![TEXT],
         };
-        Self(tools.iter().map(Branch::new).chain([reply]).collect())
+        Self(tools.iter().flat_map(Branch::of).chain([reply]).collect())
     }
 }
 
 impl<'a> Branch<'a> {
+    /// The branches of a tool: one, or one for each case.
+    fn of(tool: &'a ToolSpec) -> Vec<Self> {
+        if tool.cases.is_empty() || is_nested(tool) {
+            return vec![Self::new(tool)];
+        }
+        tool.cases.iter().map(|case| Self::case(tool, case)).collect()
+    }
+
+    fn case(tool: &'a ToolSpec, case: &'a Case) -> Self {
+        let Self { name, mut properties, .. } = Self::new(tool);
+        properties.retain(|property, _| case.takes.contains(property));
+        properties.insert(case.key.clone(), json!({"const": case.value}));
+        let required = [&case.key].into_iter().chain(&case.required).map(String::as_str).collect();
+        Self { name, properties, required }
+    }
+
     fn new(tool: &'a ToolSpec) -> Self {
         let schema = inline(&tool.parameters, &tool.parameters, MAX_DEPTH);
         if is_nested(tool) {
@@ -183,7 +199,7 @@ mod tests {
     use super::*;
 
     fn tool(parameters: Value) -> ToolSpec {
-        ToolSpec { name: "tool".into(), description: String::new(), parameters, example: None }
+        ToolSpec { name: "tool".into(), description: String::new(), parameters, cases: Vec::new(), example: None }
     }
 
     fn schema(tools: &[ToolSpec]) -> String {
@@ -193,6 +209,23 @@ mod tests {
     #[test]
     fn flat_arguments_stand_beside_do_which_comes_first() {
         insta::assert_snapshot!(schema(&testing::tools()));
+    }
+
+    #[test]
+    fn each_case_is_a_branch_with_what_it_takes_and_needs() {
+        let mut tool = tool(json!({
+            "type": "object",
+            "properties": {"action": {"enum": ["alarm", "torch"]}, "on": {"type": "boolean"}, "time": {}, "label": {}},
+            "required": ["action"]
+        }));
+        let case = |value: &str, takes: &[&str], required: &[&str]| Case {
+            key: "action".into(),
+            value: value.into(),
+            takes: takes.iter().map(|name| (*name).to_owned()).collect(),
+            required: required.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        tool.cases = vec![case("alarm", &["time", "label"], &["time"]), case("torch", &["on"], &["on"])];
+        insta::assert_snapshot!(schema(&[tool]));
     }
 
     #[test]
