@@ -46,6 +46,11 @@ impl Invites {
 }
 
 impl Link {
+    /// Whether an invite is being answered: then this is no moment to close the session.
+    pub fn is_answering_invites(&self) -> bool {
+        !self.invites.answering.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     /// Answers all invites that stand, each in a task of its own, since a join needs a sync to be seen.
     pub(crate) fn answer_invites(&self) {
         for room in self.client.invited_rooms() {

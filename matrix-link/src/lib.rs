@@ -3,6 +3,7 @@
 //! This is the only crate that names matrix-sdk. What comes in is an [`Event`], what goes out is an [`Outgoing`]; the
 //! agent, the person's phone client and the tests all stand on these.
 //!
+//! - [`Appservice`] (`appservice`): makes virtual users and acts as them;
 //! - [`log_in`] (`login`): makes a session, with the password or a token;
 //! - [`Link::open`] (`session`): logs in once, keeps the session, restores it at every later start;
 //! - `trust`: cross-signing, recovery key, and which devices' words count;
@@ -27,6 +28,7 @@
 #![recursion_limit = "256"]
 
 mod access;
+mod appservice;
 mod devices;
 mod diagnose;
 mod event;
@@ -48,6 +50,7 @@ mod verification;
 mod watchdog;
 
 pub use access::{AccessEntry, AccessEntryError, AccessList, Trust, UnknownTrust};
+pub use appservice::{Appservice, AppserviceError};
 pub use devices::OwnDevice;
 pub use diagnose::{DiagnoseError, KeyBackup, RecoveryKey, Session, homeserver_versions, keeps_session};
 pub use event::{Event, EventKind, Membership, Message, MessageKind, ParseError, Protection, Standing, parse};

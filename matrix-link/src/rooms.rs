@@ -119,6 +119,13 @@ impl Link {
         Some(joined.room_id().to_owned())
     }
 
+    /// Whether we are in the room and it is known not to be encrypted, as of the last sync. Nothing is asked for it.
+    pub fn knows_as_plain(&self, room: &RoomId) -> bool {
+        self.room(room).is_some_and(|room| {
+            room.state() == RoomState::Joined && matches!(room.encryption_state(), EncryptionState::NotEncrypted)
+        })
+    }
+
     /// Whether `user` is in the room now, asked from the server where it is not known.
     pub async fn has_joined(&self, room: &RoomId, user: &UserId) -> bool {
         let Some(room) = self.client.get_room(room) else { return false };

@@ -33,7 +33,7 @@ use secrecy::SecretString;
 use tokio::sync::watch;
 
 use crate::{
-    AccessList, SyncState, Trust,
+    AccessList, Appservice, AppserviceError, SyncState, Trust,
     files::{private_dir, read_or_create_key, write_private},
     invites::Invites,
     login::{Login, log_in},
@@ -90,6 +90,8 @@ pub enum Credentials {
     Password(SecretString),
     /// An access token: its device must never have used encryption.
     Token(SecretString),
+    /// The account is a virtual user of this appservice, which makes user and device.
+    Appservice(Appservice),
 }
 
 /// An open session.
@@ -155,6 +157,15 @@ pub enum OpenError {
         device: OwnedDeviceId,
         /// How that shows.
         why: StoreLoss,
+    },
+    /// The appservice can't make the user or its device.
+    #[error("the virtual user {user} can't be made")]
+    Virtual {
+        /// Who.
+        user: OwnedUserId,
+        /// What happened.
+        #[source]
+        source: AppserviceError,
     },
     /// A file of the state folder can't be read or written.
     #[error("state folder {}", folder.display())]
@@ -240,7 +251,7 @@ impl Link {
 
     async fn with_session(
         account: Account,
-        session: MatrixSession,
+        mut session: MatrixSession,
         position: Option<String>,
     ) -> Result<Self, OpenError> {
         let folder = account.state_dir.clone();
@@ -254,6 +265,10 @@ impl Link {
             let value = StateStoreDataValue::SyncToken(position);
             let kept = client.state_store().set_kv_data(StateStoreDataKey::SyncToken, value).await;
             kept.map_err(|error| failed(error.into()))?;
+        }
+        if let Some(Credentials::Appservice(appservice)) = &account.credentials {
+            // It counts in this process alone.
+            session.tokens.access_token = appservice.admit(&session.meta.user_id, &session.meta.device_id);
         }
         renewal::save_changes(&client, folder.clone()).map_err(failed)?;
         let device = session.meta.device_id.clone();
@@ -316,8 +331,12 @@ impl Link {
 }
 
 async fn build(account: &Account, store: &Path, key: &[u8; 32]) -> Result<Client, Box<ClientBuildError>> {
+    let homeserver = match &account.credentials {
+        Some(Credentials::Appservice(appservice)) => appservice.address(),
+        _ => account.homeserver.clone(),
+    };
     roots::builder()?
-        .homeserver_url(&account.homeserver)
+        .homeserver_url(homeserver)
         // The operator's address is the one to use, also where the homeserver tells another one to the public.
         .respect_login_well_known(false)
         .sqlite_store_with_config_and_cache_path(SqliteStoreConfig::new(store).key(Some(key)), None::<&Path>)
