@@ -58,6 +58,10 @@ fn start(command: cli::Command) -> anyhow::Result<ExitCode> {
             in_runtime(app::verify(config))?;
             Ok(ExitCode::SUCCESS)
         }
+        cli::Command::Registration { config, replace } => {
+            app::register(&Config::load(config.as_deref(), environment())?, replace)?;
+            Ok(ExitCode::SUCCESS)
+        }
         cli::Command::Check { config: file, json } => {
             log(CHECK_FILTER, LogFormat::Text)?;
             let config = Config::load(file.as_deref(), environment());

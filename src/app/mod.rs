@@ -2,6 +2,7 @@
 
 pub(crate) mod models;
 pub(crate) mod open;
+mod registration;
 mod verify;
 
 use std::{
@@ -36,6 +37,7 @@ use crate::{
 /// How often what is kept long enough is looked for.
 const FORGET_EVERY: Duration = Duration::from_secs(3600);
 
+pub use registration::register;
 pub use verify::verify;
 
 /// What the operator asks for at one start.

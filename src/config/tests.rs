@@ -79,7 +79,8 @@ fn every_key_is_overridden_by_the_file_and_by_the_environment_alike() {
     fs::write(&secret, "hunter2").unwrap();
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
 
-    for (key, default) in documented_keys() {
+    // Its other value needs tables that no variable can give.
+    for (key, default) in documented_keys().into_iter().filter(|(key, _)| key != "mode") {
         let (toml, text) = match &default {
             Value::Integer(number) => {
                 let other = (number.value() + 1).to_string();
@@ -104,12 +105,13 @@ fn every_key_is_overridden_by_the_file_and_by_the_environment_alike() {
                     "agent.time_zone" => "Etc/GMT+3",
                     "model.tool_calls" => "constrained",
                     "model.response_format" => "json_object",
-                    "http.listen" => "127.0.0.1:8091",
+                    "http.listen" | "appservice.listen" => "127.0.0.1:8091",
+                    "appservice.prefix" => "other_",
                     "log.format" => "json",
                     "rich.complete_text" => "on",
                     "rich.tools" | "rich.seed_reactions" | "later.tool" | "phone.tool" => "off",
                     "log.filter" => "debug,waybread=trace",
-                    "matrix.state_dir" | "model.script" => "/elsewhere",
+                    "matrix.state_dir" | "model.script" | "appservice.registration" => "/elsewhere",
                     key if key.ends_with("_file") => &secret,
                     key if key.ends_with("url") || key.ends_with("homeserver") => "https://elsewhere.example/v1",
                     _ => "another text",
@@ -485,4 +487,78 @@ proptest! {
             prop_assert!(!error.to_string().contains(char::is_control), "{error}");
         }
     }
+}
+
+const TWO_AGENTS: &str = r#"mode = "appservice"
+[model]
+name = "shared"
+[[agent]]
+localpart = "waybread-cook"
+display_name = "Cook"
+system_prompt = "You cook."
+[agent.model]
+name = "cooks"
+[agent.access]
+allow = ["@alice:localhost"]
+[[agent]]
+localpart = "waybread-guide"
+"#;
+
+#[test]
+fn an_agent_of_an_appservice_has_what_its_table_says_and_shares_the_rest() {
+    let config = nowhere(Some(TWO_AGENTS), &[("WAYBREAD_MODEL_TEMPERATURE", "1.5")]);
+    let [cook, guide] = &*config.agents else { panic!("{:?}", config.agents) };
+    assert_eq!(
+        (cook.user().as_str(), guide.user().as_str()),
+        ("@waybread-cook:localhost", "@waybread-guide:localhost")
+    );
+    assert_eq!((cook.display_name.as_deref(), guide.display_name.as_deref()), (Some("Cook"), None));
+    assert_eq!(cook.config.matrix.state_dir, Path::new("/nowhere/state/agents/waybread-cook"));
+    assert_eq!(cook.config.agent.system_prompt, "You cook.");
+    assert_eq!(guide.config.agent.system_prompt, nowhere(None, &[]).agent.system_prompt);
+    let models = [cook, guide].map(|one| (one.config.model.endpoint.name.as_str(), one.config.model.temperature));
+    assert_eq!(models, [("cooks", 1.5), ("shared", 1.5)]);
+    assert_ne!(cook.config.access.allow, guide.config.access.allow);
+}
+
+#[test]
+fn what_an_agent_says_itself_wins_over_the_environment() {
+    let config = nowhere(Some(TWO_AGENTS), &[("WAYBREAD_MODEL_NAME", "of all")]);
+    let names: Vec<_> = config.agents.iter().map(|one| &*one.config.model.endpoint.name).collect();
+    assert_eq!(names, ["cooks", "of all"]);
+}
+
+#[test]
+fn what_is_wrong_with_an_agent_names_it_and_its_line() {
+    for (from, to, error) in [
+        (
+            "\"waybread-guide\"",
+            "\"other\"",
+            "config.toml:13: agent[1].localpart: must begin with appservice.prefix (\"waybread-\")",
+        ),
+        (
+            "\"waybread-guide\"",
+            "\"waybread-cook\"",
+            "config.toml:13: agent[1].localpart: @waybread-cook:localhost is taken: by another [[agent]], or as matrix.user",
+        ),
+        (
+            "\"waybread-guide\"",
+            "\"A/B\"",
+            "config.toml:13: agent[1].localpart: expected 1 to 100 characters of a-z, 0-9, \".\", \"_\", \"=\" and \"-\", the first no \".\", found \"A/B\"",
+        ),
+        ("allow =", "alow =", "config.toml:11: agent[0].access.alow: unknown key; did you mean \"allow\"?"),
+        ("[agent.access]", "[agent.store]", "config.toml:10: agent[0].store: unknown key; known here: access, system_prompt, time_zone, model, turn, draft, rich, later, phone, display_name, localpart"),
+        (
+            "display_name =",
+            "disply_name =",
+            "config.toml:6: agent[0].disply_name: unknown key; did you mean \"display_name\"?",
+        ),
+        ("mode = \"appservice\"", "mode = \"bot\"", "config.toml:4: agent: [[agent]] needs mode = \"appservice\""),
+    ] {
+        assert_eq!(read(&TWO_AGENTS.replace(from, to), &[]).unwrap_err().to_string(), error);
+    }
+    assert_eq!(
+        read("mode = \"appservice\"", &[]).unwrap_err().to_string(),
+        "config.toml:1: mode: \"appservice\" needs an [[agent]] at least"
+    );
 }

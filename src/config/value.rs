@@ -6,7 +6,7 @@ use std::{fmt::Display, net::SocketAddr, ops::RangeInclusive, path::PathBuf, tim
 use jiff::tz::TimeZone;
 use matrix_link::{AccessEntry, AccessList};
 use reqwest::Url;
-use ruma::{OwnedRoomId, OwnedUserId, RoomId, UserId};
+use ruma::{OwnedRoomId, OwnedUserId, RoomId, ServerName, UserId};
 use toml_edit::{Item, Value};
 use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
@@ -14,6 +14,8 @@ use super::{
     error::{ConfigError, Place, shown},
     reader::Source,
 };
+
+const LOCALPART: &str = "1 to 100 characters of a-z, 0-9, \".\", \"_\", \"=\" and \"-\", the first no \".\"";
 
 /// A value as it was written, and where.
 #[derive(Clone)]
@@ -112,6 +114,23 @@ impl<'a> Found<'a> {
             .and_then(|text| UserId::parse(text).ok())
             .filter(|user| user.validate_historical().is_ok())
             .ok_or_else(|| self.expected("a full user id such as \"@waybread:example.org\""))
+    }
+
+    /// What the localpart of a user id may begin with.
+    pub(super) fn localpart(self) -> Result<String, ConfigError> {
+        self.as_str()
+            .filter(|text| {
+                (1..=100).contains(&text.len()) && text.bytes().all(is_of_localpart) && !text.starts_with('.')
+            })
+            .map(str::to_owned)
+            .ok_or_else(|| self.expected(LOCALPART))
+    }
+
+    /// The localpart of a user id on this server, with the whole of it.
+    pub(super) fn user_id_on(self, server: &ServerName) -> Result<(String, OwnedUserId), ConfigError> {
+        let localpart = self.clone().localpart()?;
+        let user = UserId::parse(format!("@{localpart}:{server}")).map_err(|_| self.expected(LOCALPART))?;
+        Ok((localpart, user))
     }
 
     /// A list of people.
@@ -226,6 +245,11 @@ impl<'a> Found<'a> {
     fn expected(&self, expected: impl Into<String>) -> ConfigError {
         ConfigError::Value { place: self.place.clone(), expected: expected.into(), found: self.found() }
     }
+}
+
+/// What new user ids are made of. Not "/" and "+": it names a folder, and stands in addresses and in a pattern.
+fn is_of_localpart(byte: u8) -> bool {
+    matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'=' | b'-')
 }
 
 /// [`EnvFilter`] takes any single word for a target: a misspelt level would silence the log without a word.
