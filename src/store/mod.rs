@@ -1,4 +1,5 @@
-//! The agent's own store: SQLite, one file, one owner.
+//! The agent's own store: SQLite, one file, one owner. The agents of an appservice share one, each with what is its own
+//! ([`Store::of`]).
 //!
 //! Invariants that the rest relies on:
 //!
@@ -13,6 +14,7 @@ mod inbox;
 mod later;
 mod outbox;
 mod phone;
+mod pushed;
 mod retention;
 mod rich;
 mod seal;
@@ -34,6 +36,7 @@ pub use asks::Ask;
 pub use inbox::Received;
 pub use later::{Later, NewLater};
 pub use outbox::{Call, Cause, NewPayload, Part, Sent};
+pub use pushed::Pushed;
 pub use rich::Blocks;
 pub use transcript::{Line, NewLine};
 
@@ -152,16 +155,26 @@ impl Store {
         }
     }
 
+    /// The same store, with what is another agent's.
+    #[must_use]
+    pub fn of(&self, agent: &UserId) -> Self {
+        Self { agent: agent.to_owned(), ..self.clone() }
+    }
+
     /// Binds the store to the account's device; its words are those of that device's rooms.
     ///
     /// # Errors
     /// When it is bound to another one, or fails.
     pub async fn bind_device(&self, device: &DeviceId) -> Result<(), StoreError> {
-        sqlx::query("UPDATE owner SET device = ? WHERE device IS NULL")
+        sqlx::query("INSERT OR IGNORE INTO device (agent, device) VALUES (?, ?)")
+            .bind(self.agent())
             .bind(device.as_str())
             .execute(&self.pool)
             .await?;
-        let bound: String = sqlx::query_scalar("SELECT device FROM owner").fetch_one(&self.pool).await?;
+        let bound: String = sqlx::query_scalar("SELECT device FROM device WHERE agent = ?")
+            .bind(self.agent())
+            .fetch_one(&self.pool)
+            .await?;
         if bound == device.as_str() { Ok(()) } else { Err(StoreError::OtherDevice { bound, asked: device.to_owned() }) }
     }
 
@@ -170,7 +183,10 @@ impl Store {
     /// # Errors
     /// When the store fails.
     pub async fn device(&self) -> Result<Option<String>, StoreError> {
-        Ok(sqlx::query_scalar("SELECT device FROM owner").fetch_one(&self.pool).await?)
+        Ok(sqlx::query_scalar("SELECT device FROM device WHERE agent = ?")
+            .bind(self.agent())
+            .fetch_optional(&self.pool)
+            .await?)
     }
 
     /// Makes the store ready for a new device of the account: what it keeps of the rooms stays, the sync position does not.
@@ -179,8 +195,9 @@ impl Store {
     /// When the store fails.
     pub async fn release_device(&self) -> Result<(), StoreError> {
         let mut transaction = self.pool.begin().await?;
-        sqlx::query("UPDATE owner SET device = NULL").execute(&mut *transaction).await?;
-        sqlx::query("DELETE FROM position").execute(&mut *transaction).await?;
+        for query in ["DELETE FROM device WHERE agent = ?", "DELETE FROM position WHERE agent = ?"] {
+            sqlx::query(query).bind(self.agent()).execute(&mut *transaction).await?;
+        }
         transaction.commit().await?;
         Ok(())
     }

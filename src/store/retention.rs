@@ -27,6 +27,8 @@ impl Store {
             ),
             ("DELETE FROM ask WHERE agent = ? AND verdict IS NOT NULL AND asked_at < ?", before(keep.keep_events)),
             ("DELETE FROM rich WHERE agent = ? AND sent_at < ?", before(keep.keep_transcript)),
+            // Those of all agents.
+            ("DELETE FROM pushed WHERE ? IS NOT NULL AND taken_at < ?", before(keep.keep_events)),
         ] {
             let done = sqlx::query(query).bind(self.agent()).bind(time).execute(&mut *transaction).await?;
             forgotten += done.rows_affected();
