@@ -1,8 +1,10 @@
-//! What is told over HTTP: health and figures.
+//! What is told over HTTP: health and figures. And, at an address of its own, what a homeserver pushes ([`push`]).
 //!
 //! - `/livez`: the process runs;
 //! - `/readyz`: it can do its work; 503 with what is wrong, one line each ([`Health::troubles`]);
 //! - `/metrics`: its figures, in Prometheus' text format ([`metrics`]).
+
+pub mod push;
 
 use std::{io, net::SocketAddr};
 
