@@ -81,6 +81,11 @@ impl Hub {
     /// A hub without conversations.
     pub fn new(shared: Arc<Shared>) -> Self {
         let began = shared.clock.now();
+        Self::since(shared, began)
+    }
+
+    /// A hub without conversations, whose agent is spoken to since this time.
+    pub fn since(shared: Arc<Shared>, began: Timestamp) -> Self {
         Self {
             shared,
             conversations: HashMap::new(),

@@ -66,7 +66,7 @@ pub struct Shared {
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// A place for each turn that may run at once.
-    pub places: Semaphore,
+    pub places: Arc<Semaphore>,
 }
 
 /// The operator's decisions that bear on conversations.

@@ -6,7 +6,7 @@
 
 pub mod push;
 
-use std::{io, net::SocketAddr};
+use std::{io, net::SocketAddr, sync::Arc};
 
 use axum::{
     Router,
@@ -22,7 +22,6 @@ use crate::{
         Health,
         metrics::{self, Exporter},
     },
-    outbox::Outbox,
     store::Store,
 };
 
@@ -36,8 +35,8 @@ pub struct Sources {
     pub health: Health,
     /// What waits to be handled.
     pub store: Store,
-    /// What waits to be sent.
-    pub outbox: Outbox,
+    /// How many messages wait to be sent.
+    pub unsent: Arc<dyn Fn() -> usize + Send + Sync>,
 }
 
 /// An address that is listened on; nobody is answered before [`Endpoint::serve`].
@@ -93,6 +92,6 @@ async fn figures(State((sources, exporter)): State<(Sources, Exporter)>) -> impl
             None
         }
     };
-    metrics::waiting(sources.health.sync_age(), inbox, sources.outbox.waiting());
+    metrics::waiting(sources.health.sync_age(), inbox, (sources.unsent)());
     ([(header::CONTENT_TYPE, TEXT_FORMAT)], exporter.render())
 }

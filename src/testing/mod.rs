@@ -185,7 +185,7 @@ impl House {
             NamedModel { name: (*name).to_owned(), model }
         };
         let now = Now::new(clock.clone(), config.agent.time_zone.clone());
-        let places = Semaphore::new(config.turn.max_concurrent);
+        let places = Arc::new(Semaphore::new(config.turn.max_concurrent));
         let rich = Desk::new(
             outbox.clone(),
             store.clone(),
