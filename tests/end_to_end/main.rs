@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 #![recursion_limit = "256"]
 
+mod appservice;
 mod check;
 mod contexts;
 mod crash;

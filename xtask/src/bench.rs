@@ -32,7 +32,7 @@ pub fn run() -> Result<ExitCode> {
     say("  Building for release (about a quarter of an hour the first time)");
     process::run("cargo bench", &bench(&cache, &["--no-run"]), Output::Inherit)?;
 
-    let testbed = Testbed::start(&synapse)?;
+    let testbed = Testbed::start(&synapse, None)?;
     say("  Measuring (about 10 minutes; the less the machine does meanwhile, the better)");
     let figures = cache.root().join("figures.md");
     let mut measure = bench(&cache, &[]);

@@ -119,7 +119,7 @@ impl Folder {
 fn start_homeserver<'a>(synapse: &'a Synapse, folder: &Folder) -> Result<Homeserver<'a>> {
     let step = Step::begin("Starting the homeserver");
     let start = || {
-        let mut homeserver = synapse.start(&folder.path("homeserver"), folder.port()?, Limits::Default)?;
+        let mut homeserver = synapse.start(&folder.path("homeserver"), folder.port()?, Limits::Default, &[])?;
         homeserver.wait_until_ready()?;
         for user in [AGENT, PERSON] {
             homeserver.ensure_user(user, &folder.password_file(user))?;

@@ -9,6 +9,7 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
+mod appservices;
 mod bench;
 mod cache;
 mod cargo;

@@ -3,6 +3,7 @@
 #![allow(dead_code, unused_imports, reason = "tests and benches use different parts")]
 
 mod agent;
+mod appservice;
 mod checked;
 mod health;
 mod homeserver;
@@ -12,6 +13,7 @@ mod proxy;
 mod talk;
 
 pub use agent::{Agent, AgentSetup};
+pub use appservice::Appservice;
 pub use checked::Checked;
 pub use health::Health;
 pub use homeserver::{Account, Homeserver};

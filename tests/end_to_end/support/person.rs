@@ -162,6 +162,21 @@ impl Person {
         self.link.create_room(NewRoom::Direct(agent.to_owned())).await.unwrap()
     }
 
+    /// Invites into a room that is there.
+    pub async fn invite_into(&self, room: &RoomId, user: &UserId) {
+        self.link.invite_again(room, user).await.unwrap();
+    }
+
+    /// Waits until the person's client knows that a room is encrypted.
+    pub async fn until_encrypted(&self, room: &RoomId) {
+        let waited = timeout(WAIT, async {
+            while self.link.knows_as_plain(room) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        });
+        waited.await.expect("the room does not become encrypted");
+    }
+
     /// Waits until a user is in the room.
     pub async fn joined(&self, room: &RoomId, user: &UserId) {
         self.member(room, user, matrix_link::Membership::Joined).await;
