@@ -50,9 +50,11 @@ mod verification;
 mod watchdog;
 
 pub use access::{AccessEntry, AccessEntryError, AccessList, Trust, UnknownTrust};
-pub use appservice::{Appservice, AppserviceError};
+pub use appservice::{Appservice, AppserviceError, Devices};
 pub use devices::OwnDevice;
-pub use diagnose::{DiagnoseError, KeyBackup, RecoveryKey, Session, homeserver_versions, keeps_session};
+pub use diagnose::{
+    DiagnoseError, KeyBackup, RecoveryKey, Session, has_lost_its_store, homeserver_versions, keeps_session,
+};
 pub use event::{Event, EventKind, Membership, Message, MessageKind, ParseError, Protection, Standing, parse};
 pub use fetch::Fetched;
 pub use files::{private_dir, read_or_create_key, write_private};

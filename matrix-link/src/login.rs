@@ -50,13 +50,14 @@ pub async fn log_in(account: &Account) -> Result<Login, OpenError> {
     }
 }
 
-/// A new device of a virtual user, who is made where it is not there. Its token is the process's own, so it has none yet.
+/// A new device of a virtual user, who is made where it is not there. Where the appservice's token serves for it, it has
+/// none in what is kept.
 async fn virtual_user(account: &Account, appservice: &Appservice) -> Result<MatrixSession, OpenError> {
     let user_id = account.user.clone();
     let failed = |source| OpenError::Virtual { user: account.user.clone(), source };
     appservice.register(&user_id).await.map_err(failed)?;
-    let device_id = appservice.new_device(&user_id, &account.device_name).await.map_err(failed)?;
-    let tokens = SessionTokens { access_token: String::new(), refresh_token: None };
+    let (device_id, token) = appservice.new_device(&user_id, &account.device_name).await.map_err(failed)?;
+    let tokens = SessionTokens { access_token: token.unwrap_or_default(), refresh_token: None };
     Ok(MatrixSession { meta: SessionMeta { user_id, device_id }, tokens })
 }
 

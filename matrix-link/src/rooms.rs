@@ -45,6 +45,12 @@ pub trait Rooms: Send + Sync {
     /// Whether `user` is in the room and may write messages there.
     async fn may_speak(&self, room: &RoomId, user: &UserId) -> bool;
 
+    /// Invites somebody who is not in the room; whoever is there or invited is left alone.
+    ///
+    /// # Errors
+    /// When the server refuses or can't be reached.
+    async fn invite(&self, room: &RoomId, user: &UserId) -> Result<(), FetchError>;
+
     /// The master key of an account's identity, for people to compare; see [`Link::identity_key`].
     async fn identity_key(&self, user: &UserId) -> Option<String>;
 
@@ -157,6 +163,9 @@ impl Rooms for Link {
     }
 
     async fn is_direct(&self, room: &RoomId) -> bool {
+        if self.invites.is_direct(room) {
+            return true;
+        }
         match self.room(room) {
             Some(room) => room.is_direct().await.unwrap_or_default(),
             None => false,
@@ -198,6 +207,10 @@ impl Rooms for Link {
         let Some(room) = self.room(room).filter(|room| room.state() == RoomState::Joined) else { return false };
         matches!(room.get_member(user).await, Ok(Some(member)) if *member.membership() == MembershipState::Join
             && member.can_send_message(MessageLikeEventType::RoomMessage))
+    }
+
+    async fn invite(&self, room: &RoomId, user: &UserId) -> Result<(), FetchError> {
+        self.invite_again(room, user).await
     }
 
     async fn identity_key(&self, user: &UserId) -> Option<String> {

@@ -64,6 +64,8 @@ pub struct Account {
     pub trust: Trust,
     /// Whose invites are accepted.
     pub access: AccessList,
+    /// An account that invites for those whose invites are accepted.
+    pub host: Option<OwnedUserId>,
     /// How much one round of sync brings.
     pub limits: SyncLimits,
 }
@@ -100,6 +102,7 @@ pub struct Link {
     pub(crate) client: Client,
     pub(crate) user: OwnedUserId,
     pub(crate) access: AccessList,
+    pub(crate) host: Option<OwnedUserId>,
     pub(crate) trust: Trust,
     pub(crate) looked_up: LookedUp,
     pub(crate) credentials: Option<Credentials>,
@@ -219,7 +222,7 @@ impl Link {
         }
         let store = folder.join("matrix");
         let device = kept.meta.device_id.clone();
-        if !store.join("matrix-sdk-crypto.sqlite3").exists() {
+        if !crypto_store(&folder).exists() {
             return Err(OpenError::StoreLost { device, why: StoreLoss::Missing(store) });
         }
         let link = Self::with_session(account, kept, position).await?;
@@ -260,15 +263,19 @@ impl Link {
         let store = folder.join("matrix");
         private_dir(&store).map_err(files)?;
         let key = read_or_create_key(&folder.join("store.key")).map_err(files)?;
-        let client = build(&account, &store, &key).await.map_err(OpenError::Build)?;
+        let homeserver = match &account.credentials {
+            Some(Credentials::Appservice(appservice)) if session.tokens.access_token.is_empty() => {
+                // It counts in this process alone.
+                session.tokens.access_token = appservice.admit(&session.meta.user_id, &session.meta.device_id);
+                appservice.address()
+            }
+            _ => account.homeserver.clone(),
+        };
+        let client = build(&account, homeserver, &store, &key).await.map_err(OpenError::Build)?;
         if let Some(position) = position {
             let value = StateStoreDataValue::SyncToken(position);
             let kept = client.state_store().set_kv_data(StateStoreDataKey::SyncToken, value).await;
             kept.map_err(|error| failed(error.into()))?;
-        }
-        if let Some(Credentials::Appservice(appservice)) = &account.credentials {
-            // It counts in this process alone.
-            session.tokens.access_token = appservice.admit(&session.meta.user_id, &session.meta.device_id);
         }
         renewal::save_changes(&client, folder.clone()).map_err(failed)?;
         let device = session.meta.device_id.clone();
@@ -279,11 +286,12 @@ impl Link {
                 failed(error)
             }
         })?;
-        let Account { user, access, trust, credentials, state_dir, limits, .. } = account;
+        let Account { user, access, host, trust, credentials, state_dir, limits, .. } = account;
         Ok(Self {
             client,
             user,
             access,
+            host,
             trust,
             looked_up: LookedUp::default(),
             credentials,
@@ -330,11 +338,17 @@ impl Link {
     }
 }
 
-async fn build(account: &Account, store: &Path, key: &[u8; 32]) -> Result<Client, Box<ClientBuildError>> {
-    let homeserver = match &account.credentials {
-        Some(Credentials::Appservice(appservice)) => appservice.address(),
-        _ => account.homeserver.clone(),
-    };
+/// Where the SDK keeps the device's keys.
+pub(crate) fn crypto_store(state_dir: &Path) -> PathBuf {
+    state_dir.join("matrix").join("matrix-sdk-crypto.sqlite3")
+}
+
+async fn build(
+    account: &Account,
+    homeserver: String,
+    store: &Path,
+    key: &[u8; 32],
+) -> Result<Client, Box<ClientBuildError>> {
     roots::builder()?
         .homeserver_url(homeserver)
         // The operator's address is the one to use, also where the homeserver tells another one to the public.

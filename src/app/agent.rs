@@ -1,17 +1,20 @@
 //! One agent, from its session to its answers: the rooms of the house, put together.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use matrix_link::{Batch, Confirm, Event, EventKind, Link, Sink, SinkError, SyncError, Trust, Undecrypted};
 use ruma::{OwnedEventId, RoomId};
-use tokio::sync::{Mutex, Notify, Semaphore};
+use tokio::{
+    sync::{Mutex, Notify, Semaphore, watch},
+    time::{Instant, timeout},
+};
 
 use crate::{
     clock::SystemClock,
     config::Config,
-    conversation::{Hub, NamedModel, Settings, Shared},
+    conversation::{BotTurns, Hub, NamedModel, Settings, Shared},
     inbox::Inbox,
     observe::{Health, metrics},
     outbox::Outbox,
@@ -21,6 +24,11 @@ use crate::{
     tools::{Now, Toolbox},
     turn::Typing,
 };
+
+/// How long an agent whose homeserver rings listens after a bell: what belongs to it comes a moment later.
+const LISTEN_FOR: Duration = Duration::from_secs(30);
+/// How often one that does not listen looks whether it has something to do, at least.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 /// An agent with an open session; nothing happens before [`Agent::run`].
 pub(super) struct Agent {
@@ -33,13 +41,36 @@ pub(super) struct Agent {
     confirm: Confirm<'static>,
 }
 
+/// What the agents of a process share. A handle: clones share it.
+#[derive(Clone)]
+pub(super) struct Commons {
+    /// Whether they are well.
+    pub health: Health,
+    /// One for each turn that may run at once.
+    pub places: Arc<Semaphore>,
+    /// The turns that bots have caused.
+    pub bots: BotTurns,
+}
+
+impl Commons {
+    pub(super) fn new(config: &Config) -> Self {
+        let places = Arc::new(Semaphore::new(config.turn.max_concurrent));
+        Self { health: Health::new(), places, bots: BotTurns::default() }
+    }
+}
+
 /// Since when what people say reaches the agent.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) enum Hears {
     /// Since its session is open: what the first round of sync brings was said before.
     FromNow,
-    /// Since this time, when the homeserver began to push it here and to ring for what sync is to bring.
-    Since(Timestamp),
+    /// Since the homeserver pushes it here, and rings for what sync is to bring.
+    Rung {
+        /// When that began.
+        since: Timestamp,
+        /// When it has last rung.
+        rung_at: watch::Receiver<Instant>,
+    },
 }
 
 /// Why an agent has ended by itself.
@@ -51,16 +82,16 @@ pub(super) enum Left {
 }
 
 impl Agent {
-    /// Puts an agent together. `places` has one for each turn that may run at once in this process.
+    /// Puts an agent together.
     pub(super) fn new(
         config: &Config,
         link: Arc<Link>,
         store: Store,
         models: Vec<NamedModel>,
-        health: Health,
-        places: Arc<Semaphore>,
+        commons: Commons,
         hears: Hears,
     ) -> Self {
+        let Commons { health, places, bots } = commons;
         let clock = Arc::new(SystemClock);
         let outbox = Outbox::new(link.clone(), store.clone(), &config.outbox, &config.draft);
         let rich =
@@ -77,15 +108,16 @@ impl Agent {
             models,
             tools: Toolbox::new(vec![Arc::new(Now::new(clock.clone(), config.agent.time_zone.clone()))]),
             clock,
+            bots,
             places,
             settings: settings(config),
         });
         let inbox = Inbox::new(store.clone(), config.inbox.max_queued);
         let (hub, inbox, bell) = match hears {
             Hears::FromNow => (Hub::new(shared), inbox, None),
-            Hears::Since(time) => {
-                let bell = Bell { store, before: Mutex::new(0) };
-                (Hub::since(shared, time), inbox.without_backlog(), Some(bell))
+            Hears::Rung { since, rung_at } => {
+                let bell = Bell { store, before: Mutex::new(0), rung_at };
+                (Hub::since(shared, since), inbox.without_backlog(), Some(bell))
             }
         };
         let confirm = match config.access.trust {
@@ -100,14 +132,6 @@ impl Agent {
     pub(super) async fn run(&mut self) -> Left {
         let Self { link, inbox, received, hub, outbox, phones, confirm } = self;
         phones.resume().await;
-        if let Some(bell) = &received.bell
-            && let Err(error) = bell.round_begins().await
-        {
-            tracing::error!(
-                error = &error as &dyn std::error::Error,
-                "what has rung can't be read: answered a round later"
-            );
-        }
         tokio::select! {
             ended = link.run_sync(received) => match ended {
                 Err(reason) => Left::Sync(reason),
@@ -122,8 +146,8 @@ impl Agent {
 }
 
 fn settings(config: &Config) -> Settings {
-    let Config { access, agent, model, turn, draft, outbox, inbox, later, rich, .. } = config.clone();
-    Settings { access, agent, model, turn, draft, outbox, inbox, later, rich }
+    let Config { access, agent, colleagues, model, turn, draft, outbox, inbox, later, rich, .. } = config.clone();
+    Settings { access, agent, colleagues, model, turn, draft, outbox, inbox, later, rich }
 }
 
 /// The inbox, watched by health.
@@ -138,22 +162,47 @@ struct Watched {
 struct Bell {
     store: Store,
     before: Mutex<i64>,
+    rung_at: watch::Receiver<Instant>,
 }
 
 impl Bell {
-    async fn round_begins(&self) -> Result<(), StoreError> {
+    /// Waits until sync may have something to bring: when it has rung lately, or something is under way that sync may bring
+    /// more of, such as a key.
+    async fn until_rung(&self) -> Result<(), StoreError> {
+        let mut rung_at = self.rung_at.clone();
+        loop {
+            let has_rung = rung_at.borrow_and_update().elapsed() < LISTEN_FOR;
+            if has_rung || self.store.is_at_work().await? {
+                break;
+            }
+            tracing::debug!("sync rests");
+            // Nobody rings any more when the process ends.
+            if let Ok(Err(_)) = timeout(LOOK_EVERY, rung_at.changed()).await {
+                return std::future::pending().await;
+            }
+        }
         *self.before.lock().await = self.store.newest_bell().await?;
         Ok(())
     }
 
     async fn round_ends(&self, brought: &[Event]) -> Result<(), StoreError> {
-        self.store.bells_answered(*self.before.lock().await, brought).await?;
-        self.round_begins().await
+        self.store.bells_answered(*self.before.lock().await, brought).await
     }
 }
 
 #[async_trait]
 impl Sink for Watched {
+    async fn until_worth(&self) {
+        if let Some(bell) = &self.bell
+            && let Err(error) = bell.until_rung().await
+        {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "what has rung can't be read: asked for all the same"
+            );
+        }
+    }
+
     async fn commit(&self, batch: &Batch) -> Result<(), SinkError> {
         self.inbox.commit(batch).await?;
         if let Some(bell) = &self.bell {
@@ -182,5 +231,44 @@ impl Sink for Watched {
         metrics::decrypted_late();
         self.health.decrypted(&event.id);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::collections::BTreeMap;
+
+    use ruma::{owned_room_id, owned_user_id, user_id};
+
+    use super::*;
+    use crate::store::Pushed;
+
+    /// No time in which a store answers.
+    const MOMENT: Duration = Duration::from_millis(300);
+
+    #[tokio::test]
+    async fn sync_rests_while_nothing_has_rung_lately_and_nothing_is_to_be_done() {
+        let agent = owned_user_id!("@cook:example.org");
+        let store = Store::in_memory(user_id!("@appservice:example.org")).await.unwrap();
+        let long_ago = || Instant::now().checked_sub(LISTEN_FOR).unwrap();
+        let (rung_at, heard) = watch::channel(Instant::now());
+        let bell = Bell { store: store.of(&agent), before: Mutex::new(0), rung_at: heard };
+        bell.until_rung().await.unwrap();
+        rung_at.send_replace(long_ago());
+        assert!(timeout(MOMENT, bell.until_rung()).await.is_err(), "it rests");
+        let (woken, ()) = tokio::join!(bell.until_rung(), async {
+            rung_at.send_replace(Instant::now());
+        });
+        woken.unwrap();
+
+        rung_at.send_replace(long_ago());
+        let bells = BTreeMap::from([((agent, owned_room_id!("!r:example.org")), "$a".to_owned())]);
+        store.take("1", &Pushed { bells, ..Pushed::default() }).await.unwrap();
+        bell.until_rung().await.unwrap();
+        assert_eq!(*bell.before.lock().await, bell.store.newest_bell().await.unwrap());
+        bell.round_ends(&[]).await.unwrap();
+        assert!(!bell.store.is_at_work().await.unwrap());
     }
 }

@@ -15,9 +15,9 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use matrix_link::{Rooms, SyncError, SyncState};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
-use self::agent::{Agent, Hears, Left};
+use self::agent::{Agent, Commons, Hears, Left};
 use crate::{
     config::{self, Config, Mode},
     http::{Endpoint, Sources},
@@ -67,11 +67,11 @@ pub async fn run(config: Config, start: Start) -> anyhow::Result<Ended> {
 async fn bot(config: Config, start: Start) -> anyhow::Result<Ended> {
     let held = StateDir::open(&config.matrix.state_dir)?;
     let store = open::store(&config, &held).await?;
-    let health = Health::new();
-    let places = Arc::new(Semaphore::new(config.turn.max_concurrent));
+    let commons = Commons::new(&config);
+    let health = commons.health.clone();
     let models = models::build(&config.model, &store, &health)?;
     let link = Arc::new(open::link(&config, &store, start, None).await?);
-    let mut agent = Agent::new(&config, link.clone(), store.clone(), models, health.clone(), places, Hears::FromNow);
+    let mut agent = Agent::new(&config, link.clone(), store.clone(), models, commons, Hears::FromNow);
     let outbox = agent.outbox.clone();
     let unsent = Arc::new(move || outbox.waiting());
     let sources = Sources { health: health.clone(), store: store.clone(), unsent };
@@ -86,7 +86,7 @@ async fn bot(config: Config, start: Start) -> anyhow::Result<Ended> {
             Left::Other(reason) => Err(anyhow!(reason)),
         },
         () = follow(link.sync_state(), &health) => Ok(Ended::AsTold),
-        () = forget(std::slice::from_ref(&store), &config.store) => Ok(Ended::AsTold),
+        () = forget(&store, &config.store) => Ok(Ended::AsTold),
         () = told_to_end() => {
             tracing::info!("told to end");
             Ok(Ended::AsTold)
@@ -131,16 +131,14 @@ async fn follow(mut state: watch::Receiver<SyncState>, health: &Health) {
 }
 
 /// Forgets what is kept long enough, from time to time.
-async fn forget(stores: &[Store], keep: &config::Store) {
+async fn forget(store: &Store, keep: &config::Store) {
     let mut tick = tokio::time::interval(FORGET_EVERY);
     loop {
         tick.tick().await;
-        for store in stores {
-            match store.forget_old(keep).await {
-                Ok(0) => {}
-                Ok(forgotten) => tracing::info!(forgotten, "old events and words forgotten"),
-                Err(error) => tracing::error!(error = &error as &dyn std::error::Error, "old words not forgotten"),
-            }
+        match store.forget_old(keep).await {
+            Ok(0) => {}
+            Ok(forgotten) => tracing::info!(forgotten, "old events and words forgotten"),
+            Err(error) => tracing::error!(error = &error as &dyn std::error::Error, "old words not forgotten"),
         }
     }
 }

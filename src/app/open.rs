@@ -111,7 +111,7 @@ async fn session(
     if !start.new_device && !first {
         match Link::open(account.clone(), store.position().await?).await {
             Err(error @ OpenError::StoreLost { .. }) if appservice.is_some() => {
-                tracing::warn!(user = %account.user, "{error}: a new device takes its place");
+                tracing::warn!("{error}: a new device takes its place");
             }
             opened => return opened.map_err(|error| explain(error, config)),
         }
@@ -140,6 +140,7 @@ pub(crate) fn account(config: &Config, appservice: Option<&Appservice>) -> Accou
         state_dir,
         trust: config.access.trust,
         access: config.access.allow.clone(),
+        host: config.access.host.clone(),
         limits: SyncLimits { timeline_events: config.inbox.sync_events, gap_events: config.inbox.max_gap_events },
     }
 }

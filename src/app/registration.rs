@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use matrix_link::{private_dir, write_private};
+use matrix_link::{Devices, private_dir, write_private};
 use rand::RngExt as _;
 use secrecy::{ExposeSecret, SecretString};
 
@@ -86,9 +86,7 @@ fn registration(config: &Config, as_token: &SecretString, hs_token: &SecretStrin
          rate_limited: false\n\
          # What is typed and read comes with each agent's own sync.\n\
          receive_ephemeral: false\n\
-         # It makes its agents' devices, without logins; the second is the name that it had before the specification's.\n\
-         device_management: true\n\
-         io.element.msc4190: true\n",
+         {devices}",
         id = quoted(&appservice.id),
         url = quoted(appservice.url.as_str().trim_end_matches('/')),
         as_token = quoted(as_token.expose_secret()),
@@ -96,6 +94,11 @@ fn registration(config: &Config, as_token: &SecretString, hs_token: &SecretStrin
         sender = quoted(sender.localpart()),
         users = names('@'),
         aliases = names('#'),
+        devices = match appservice.devices {
+            Devices::Made => "# It makes its agents' devices, without logins.\nio.element.msc4190: true\n",
+            // With that, the homeserver refuses logins.
+            Devices::LoggedIn => "",
+        },
     )
 }
 

@@ -3,7 +3,10 @@
 use matrix_link::{Appservice, AppserviceError};
 
 use super::{Report, STEP, because, within};
-use crate::{config::Config, http::push::PushEndpoint};
+use crate::{
+    config::Config,
+    http::push::{Guard, PushEndpoint},
+};
 
 /// The checks in this file.
 pub(super) const CHECKS: [&str; 2] = ["appservice", "push"];
@@ -27,7 +30,7 @@ async fn known(report: &mut Report, config: &Config) -> Option<Appservice> {
     };
     let agent = config.agents.first()?.user();
     let registered = within(STEP, async {
-        let appservice = Appservice::open(config.matrix.homeserver.as_str(), token).await?;
+        let appservice = Appservice::open(config.matrix.homeserver.as_str(), token, config.appservice.devices).await?;
         appservice.register(agent).await?;
         anyhow::Ok(appservice)
     });
@@ -68,7 +71,7 @@ async fn push(report: &mut Report, config: &Config, appservice: &Appservice) {
     };
     let pinged = tokio::select! {
         pinged = within(STEP, appservice.ping(&config.appservice.id)) => pinged,
-        ended = endpoint.serve_pings(token) => Err(ended.err().map_or_else(|| anyhow::anyhow!("nobody listens"), Into::into)),
+        ended = endpoint.serve_pings(Guard { token, in_address: config.appservice.token_in_address }) => Err(ended.err().map_or_else(|| anyhow::anyhow!("nobody listens"), Into::into)),
     };
     match pinged {
         Ok(took) => report.ok("push", format!("the homeserver reaches us at {url} in {} ms", took.as_millis())),

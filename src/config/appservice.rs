@@ -1,15 +1,18 @@
 //! Many agents on one homeserver, which pushes what happens: the appservice, and its `[[agent]]` tables.
 
-use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
+use matrix_link::{AccessList, Devices};
 use reqwest::Url;
-use ruma::UserId;
+use ruma::{OwnedUserId, UserId};
 use secrecy::SecretString;
 
 use super::{
     Config,
     error::ConfigError,
     reader::{Reader, Table},
+    rich::{SWITCH, Switch},
+    value::Found,
 };
 
 /// An agent of an appservice has no limit; where its homeserver sets one all the same, the outbox learns it from here.
@@ -48,6 +51,10 @@ pub struct Appservice {
     pub hs_token: Token,
     /// The file that the homeserver is given.
     pub registration: PathBuf,
+    /// How its agents come to their devices.
+    pub devices: Devices,
+    /// Whether the homeserver may have its token in the address, as before version 1.4 of the specification.
+    pub token_in_address: Switch,
     /// Agents that are open at once, at most.
     pub max_open: usize,
     /// An agent that had nothing to do for so long is closed.
@@ -68,8 +75,45 @@ pub struct Token {
 pub struct Persona {
     /// The name that people see; without it, the localpart.
     pub display_name: Option<String>,
+    /// The picture that people see.
+    pub avatar: Option<Avatar>,
     /// What it runs with: the account is its own, the rest is its own where its table says so.
     pub config: Config,
+}
+
+/// A picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Avatar {
+    /// Its file.
+    pub file: PathBuf,
+    /// What kind of picture it is, such as `image/png`.
+    pub content_type: &'static str,
+}
+
+/// An agent as the main one knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Colleague {
+    /// The account.
+    pub user: OwnedUserId,
+    /// The name that people see.
+    pub name: String,
+    /// Its localpart without what all agents' begin with.
+    pub short_name: String,
+    /// Who may talk to it.
+    pub allow: AccessList,
+}
+
+impl From<&Persona> for Colleague {
+    fn from(persona: &Persona) -> Self {
+        let localpart = persona.user().localpart();
+        let prefix = &*persona.config.appservice.prefix;
+        Self {
+            user: persona.user().to_owned(),
+            short_name: localpart.strip_prefix(prefix).unwrap_or(localpart).to_owned(),
+            name: persona.display_name.clone().unwrap_or_else(|| localpart.to_owned()),
+            allow: persona.config.access.allow.clone(),
+        }
+    }
 }
 
 impl Persona {
@@ -90,6 +134,8 @@ impl Appservice {
             as_token: Token::read(&mut appservice, "as_token")?,
             hs_token: Token::read(&mut appservice, "hs_token")?,
             registration: appservice.get("registration")?.path()?,
+            devices: appservice.get("devices")?.choice(&[("made", Devices::Made), ("logged_in", Devices::LoggedIn)])?,
+            token_in_address: appservice.get("token_in_address")?.choice(&SWITCH)?,
             max_open: appservice.get("max_open")?.whole(1..=10_000)?,
             close_after: appservice.get("close_after_seconds")?.seconds(1..=86_400)?,
         })
@@ -102,20 +148,36 @@ impl Token {
     }
 }
 
-/// The `[[agent]]` tables, each with what all of them share.
+/// The `[[agent]]` tables, each with what all of them share. The first is the main one, who knows the others.
 pub(super) fn agents(reader: &mut Reader, shared: &Config) -> Result<Vec<Persona>, ConfigError> {
-    (0..reader.agents()).map(|index| reader.agent(index, |reader| persona(reader, shared))).collect()
+    let count = reader.agents();
+    let read = |index| reader.agent(index, |reader| persona(reader, shared));
+    let mut personas: Vec<Persona> = (0..count).map(read).collect::<Result<_, _>>()?;
+    let agents: Arc<BTreeSet<OwnedUserId>> = Arc::new(personas.iter().map(|one| one.user().to_owned()).collect());
+    for persona in &mut personas {
+        persona.config.access.agents = agents.clone();
+    }
+    if let [main, others @ ..] = &mut *personas {
+        main.config.colleagues = others.iter().map(Colleague::from).collect();
+        for other in others {
+            other.config.access.host = Some(main.user().to_owned());
+        }
+    }
+    Ok(personas)
 }
 
 fn persona(reader: &mut Reader, shared: &Config) -> Result<Persona, ConfigError> {
     let mut config = Config::read_one(reader)?;
     let mut agent = reader.table("agent");
     let display_name = agent.find("display_name").map(|found| found.text(1..=200)).transpose()?;
+    let avatar = agent.find("avatar").map(Found::picture).transpose()?;
     let (localpart, user) = agent.get("localpart")?.user_id_on(shared.matrix.user.server_name())?;
     config.matrix.state_dir = shared.matrix.state_dir.join("agents").join(localpart);
     config.matrix.user = user;
-    (config.outbox.events_per_second, config.outbox.burst) = (EVENTS_PER_SECOND, BURST);
-    Ok(Persona { display_name, config })
+    if config.appservice.devices == Devices::Made {
+        (config.outbox.events_per_second, config.outbox.burst) = (EVENTS_PER_SECOND, BURST);
+    }
+    Ok(Persona { display_name, avatar, config })
 }
 
 /// What must hold between keys.

@@ -32,7 +32,7 @@ use jiff::tz::TimeZone;
 
 use self::reader::Reader;
 pub use self::{
-    appservice::{Appservice, Mode, Persona, Token},
+    appservice::{Appservice, Avatar, Colleague, Mode, Persona, Token},
     error::{ConfigError, Place},
     limits::{Draft, Http, Inbox, Outbox, Store, Turn},
     matrix::{Access, Matrix},
@@ -50,6 +50,8 @@ pub struct Config {
     pub appservice: Appservice,
     /// The agents of the appservice, the main one first; none where there is one with an account of its own.
     pub agents: Vec<Persona>,
+    /// The others whom the main agent of an appservice lists and invites; none for all others.
+    pub colleagues: Vec<Colleague>,
     /// The account; of an appservice, the technical one that its agents have their server and their store from.
     pub matrix: Matrix,
     /// Whose words count.
@@ -104,6 +106,7 @@ impl Config {
             mode: Mode::read(reader)?,
             appservice: Appservice::read(reader)?,
             agents: Vec::new(),
+            colleagues: Vec::new(),
             matrix: Matrix::read(reader)?,
             access: Access::read(reader)?,
             agent: Agent::read(reader)?,

@@ -107,6 +107,8 @@ fn every_key_is_overridden_by_the_file_and_by_the_environment_alike() {
                     "model.response_format" => "json_object",
                     "http.listen" | "appservice.listen" => "127.0.0.1:8091",
                     "appservice.prefix" => "other_",
+                    "appservice.devices" => "logged_in",
+                    "appservice.token_in_address" => "on",
                     "log.format" => "json",
                     "rich.complete_text" => "on",
                     "rich.tools" | "rich.seed_reactions" | "later.tool" | "phone.tool" => "off",
@@ -218,12 +220,12 @@ fn a_bad_file_is_refused_with_file_line_and_key() {
         ),
         (
             "verbose = true",
-            "config.toml:1: verbose: unknown key; known here: matrix, access, agent, model, turn, draft, outbox, \
+            "config.toml:1: verbose: unknown key; known here: mode, appservice, matrix, access, agent, model, turn, draft, outbox, \
              inbox, rich, later, phone, store, http, log",
         ),
         (
             "'model.url' = 'http://example.org'",
-            "config.toml:1: model.url: unknown key; known here: matrix, access, agent, model, turn, draft, outbox, \
+            "config.toml:1: model.url: unknown key; known here: mode, appservice, matrix, access, agent, model, turn, draft, outbox, \
              inbox, rich, later, phone, store, http, log",
         ),
         // Secrets in the file.
@@ -495,6 +497,7 @@ name = "shared"
 [[agent]]
 localpart = "waybread-cook"
 display_name = "Cook"
+avatar = "cook.PNG"
 system_prompt = "You cook."
 [agent.model]
 name = "cooks"
@@ -513,12 +516,30 @@ fn an_agent_of_an_appservice_has_what_its_table_says_and_shares_the_rest() {
         ("@waybread-cook:localhost", "@waybread-guide:localhost")
     );
     assert_eq!((cook.display_name.as_deref(), guide.display_name.as_deref()), (Some("Cook"), None));
+    let picture = Avatar { file: "/nowhere/cook.PNG".into(), content_type: "image/png" };
+    assert_eq!((cook.avatar.as_ref(), guide.avatar.as_ref()), (Some(&picture), None));
     assert_eq!(cook.config.matrix.state_dir, Path::new("/nowhere/state/agents/waybread-cook"));
     assert_eq!(cook.config.agent.system_prompt, "You cook.");
     assert_eq!(guide.config.agent.system_prompt, nowhere(None, &[]).agent.system_prompt);
     let models = [cook, guide].map(|one| (one.config.model.endpoint.name.as_str(), one.config.model.temperature));
     assert_eq!(models, [("cooks", 1.5), ("shared", 1.5)]);
     assert_ne!(cook.config.access.allow, guide.config.access.allow);
+    let guide_as_known = Colleague {
+        user: guide.user().to_owned(),
+        name: "waybread-guide".to_owned(),
+        short_name: "guide".to_owned(),
+        allow: guide.config.access.allow.clone(),
+    };
+    assert_eq!((&*cook.config.colleagues, &*guide.config.colleagues), (&[guide_as_known][..], &[][..]));
+    assert_eq!((&cook.config.access.host, guide.config.access.host.as_deref()), (&None, Some(cook.user())));
+    assert!(cook.config.access.is_bot(guide.user()) && guide.config.access.is_bot(cook.user()));
+    assert_eq!((cook.config.outbox.burst, cook.config.outbox.events_per_second), (1000, 1000.0));
+}
+
+#[test]
+fn agents_that_log_in_have_the_limits_of_ordinary_accounts() {
+    let config = nowhere(Some(&format!("{TWO_AGENTS}[appservice]\ndevices = \"logged_in\"\n")), &[]);
+    assert_eq!(config.agents[0].config.outbox.burst, nowhere(None, &[]).outbox.burst);
 }
 
 #[test]
@@ -534,20 +555,29 @@ fn what_is_wrong_with_an_agent_names_it_and_its_line() {
         (
             "\"waybread-guide\"",
             "\"other\"",
-            "config.toml:13: agent[1].localpart: must begin with appservice.prefix (\"waybread-\")",
+            "config.toml:14: agent[1].localpart: must begin with appservice.prefix (\"waybread-\")",
         ),
         (
             "\"waybread-guide\"",
             "\"waybread-cook\"",
-            "config.toml:13: agent[1].localpart: @waybread-cook:localhost is taken: by another [[agent]], or as matrix.user",
+            "config.toml:14: agent[1].localpart: @waybread-cook:localhost is taken: by another [[agent]], or as matrix.user",
         ),
         (
             "\"waybread-guide\"",
             "\"A/B\"",
-            "config.toml:13: agent[1].localpart: expected 1 to 100 characters of a-z, 0-9, \".\", \"_\", \"=\" and \"-\", the first no \".\", found \"A/B\"",
+            "config.toml:14: agent[1].localpart: expected 1 to 100 characters of a-z, 0-9, \".\", \"_\", \"=\" and \"-\", the first no \".\", found \"A/B\"",
         ),
-        ("allow =", "alow =", "config.toml:11: agent[0].access.alow: unknown key; did you mean \"allow\"?"),
-        ("[agent.access]", "[agent.store]", "config.toml:10: agent[0].store: unknown key; known here: access, system_prompt, time_zone, model, turn, draft, rich, later, phone, display_name, localpart"),
+        ("allow =", "alow =", "config.toml:12: agent[0].access.alow: unknown key; did you mean \"allow\"?"),
+        (
+            "[agent.access]",
+            "[agent.store]",
+            "config.toml:11: agent[0].store: unknown key; known here: access, system_prompt, time_zone, model, turn, draft, rich, later, phone, display_name, avatar, localpart",
+        ),
+        (
+            "cook.PNG",
+            "cook.svg",
+            "config.toml:7: agent[0].avatar: expected a picture whose name ends in .png, .jpg, .gif or .webp, found \"cook.svg\"",
+        ),
         (
             "display_name =",
             "disply_name =",

@@ -11,6 +11,7 @@ use toml_edit::{Item, Value};
 use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
 use super::{
+    appservice::Avatar,
     error::{ConfigError, Place, shown},
     reader::Source,
 };
@@ -168,6 +169,20 @@ impl<'a> Found<'a> {
             Raw::Environment(_) => PathBuf::from(text),
         });
         path.ok_or_else(|| self.expected("a path"))
+    }
+
+    /// The file of a picture, of a kind that every client shows.
+    pub(super) fn picture(self) -> Result<Avatar, ConfigError> {
+        let file = self.clone().path()?;
+        let kind = file.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
+        let content_type = match kind.as_deref() {
+            Some("png") => "image/png",
+            Some("jpg" | "jpeg") => "image/jpeg",
+            Some("gif") => "image/gif",
+            Some("webp") => "image/webp",
+            _ => return Err(self.expected("a picture whose name ends in .png, .jpg, .gif or .webp")),
+        };
+        Ok(Avatar { file, content_type })
     }
 
     /// Where to listen.

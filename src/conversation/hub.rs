@@ -16,7 +16,6 @@ use tokio::{
 
 use super::{
     Input, Key, Prompt, Shared,
-    bots::BotTurns,
     commands::{self, Command},
     gate::{Facts, Reason, addressed, is_stop_word, without_mention},
     receipt::Receipt,
@@ -48,7 +47,6 @@ const STOP_SIGN: &str = "🛑";
 pub struct Hub {
     pub(super) shared: Arc<Shared>,
     conversations: HashMap<Key, Conversation>,
-    bots: BotTurns,
     /// Rooms and sessions that were told that a message can't be read.
     told_unreadable: HashSet<(OwnedRoomId, String)>,
     /// Turns that were set for later, and have begun in this run.
@@ -89,7 +87,6 @@ impl Hub {
         Self {
             shared,
             conversations: HashMap::new(),
-            bots: BotTurns::default(),
             told_unreadable: HashSet::new(),
             begun_later: BTreeSet::new(),
             over_later: BTreeSet::new(),
@@ -253,17 +250,18 @@ impl Hub {
 
     /// Who speaks; a person's word gives bots their turns back.
     pub(super) fn speaker(&mut self, event: &Event, notice: bool) -> Speaker {
-        if notice || self.shared.settings.access.bots.allows(&event.sender) {
+        if notice || self.shared.settings.access.is_bot(&event.sender) {
             return Speaker::Bot;
         }
-        self.bots.person(&event.room);
+        self.shared.bots.person(self.shared.rooms.user_id(), &event.room);
         Speaker::Person
     }
 
     /// Hands over what is for the agent, unless bots have had their turns.
     pub(super) fn prompt(&mut self, key: Key, prompt: Prompt, speaker: Speaker, receipt: &Receipt) {
         let most = self.shared.settings.access.max_bot_turns;
-        if speaker == Speaker::Bot && !self.bots.bot(&key.room, most) {
+        let own = self.shared.rooms.user_id();
+        if speaker == Speaker::Bot && !self.shared.bots.bot(own, &key.room, most) {
             tracing::warn!(room = %key.room, sender = %prompt.person, "bots have had their turns: waiting for a person");
             return;
         }

@@ -26,6 +26,7 @@ use matrix_link::{Rooms, Trust};
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 use tokio::sync::{Notify, Semaphore};
 
+pub use bots::BotTurns;
 pub use hub::{Arrival, Hub};
 pub use receipt::Receipt;
 
@@ -65,6 +66,8 @@ pub struct Shared {
     pub set_later: Notify,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
+    /// The turns that bots have caused.
+    pub bots: BotTurns,
     /// A place for each turn that may run at once.
     pub places: Arc<Semaphore>,
 }
@@ -76,6 +79,8 @@ pub struct Settings {
     pub access: config::Access,
     /// Who the agent is.
     pub agent: config::Agent,
+    /// Other agents that it lists and invites.
+    pub colleagues: Vec<config::Colleague>,
     /// What the model can take.
     pub model: config::Model,
     /// The bounds of a turn.

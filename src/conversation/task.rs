@@ -331,6 +331,7 @@ async fn prepare(shared: Arc<Shared>, key: Key, prompt: &Prompt, fence: Fence) -
         origin: Some(prompt.event.clone()),
         place: place(&key, prompt),
         mentions: if prompt.direct || !attended { Vec::new() } else { vec![prompt.person.clone()] },
+        agents: settings.access.agents.clone(),
         first_after: settings.draft.first_after,
         max_event_bytes: settings.outbox.max_event_bytes,
         buttons: settings.rich.tools,

@@ -5,28 +5,36 @@
 //! - `GET /_matrix/app/v1/rooms/{alias}`: no room is made by its alias;
 //! - `POST /_matrix/app/v1/ping`: whether we are there.
 //!
-//! Nothing is read of a request before its token is known to be the homeserver's.
+//! Nothing is read of a request before its token is known to be the homeserver's; of what it pushes, no more than a homeserver
+//! sends.
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{fmt, io, net::SocketAddr, sync::Arc};
 
 use async_trait::async_trait;
 use axum::{
     Json, Router,
     body::{Bytes, to_bytes},
-    extract::{Path, Request, State},
-    http::{StatusCode, header::AUTHORIZATION},
+    extract::{Path, Query, Request, State},
+    http::{StatusCode, Uri, header::AUTHORIZATION},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{get, post, put},
 };
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, SeqAccess, Visitor},
+};
+use serde_json::{Value, json, value::RawValue};
 use subtle::ConstantTimeEq;
 use tokio::net::TcpListener;
 
+use crate::config::Switch;
+
 /// The largest body that is read. A homeserver sends at most 100 events of 64 KiB at once.
 const MAX_BODY: usize = 16 << 20;
+/// Events of a transaction, at most.
+const MAX_EVENTS: usize = 20_000;
 
 /// Takes what the homeserver pushes.
 #[async_trait]
@@ -35,7 +43,7 @@ pub trait Push: Send + Sync + 'static {
     ///
     /// # Errors
     /// When it was not taken in: the homeserver will send it again.
-    async fn transaction(&self, id: String, events: Vec<Value>) -> Result<(), PushError>;
+    async fn transaction(&self, id: String, events: Vec<Box<RawValue>>) -> Result<(), PushError>;
 
     /// Whether there is such a user, who is made where it is not.
     ///
@@ -48,6 +56,15 @@ pub trait Push: Send + Sync + 'static {
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct PushError(pub Box<dyn std::error::Error + Send + Sync>);
+
+/// How the homeserver is known.
+#[derive(Debug, Clone)]
+pub struct Guard {
+    /// Its token.
+    pub token: SecretString,
+    /// Whether that may stand in the address too.
+    pub in_address: Switch,
+}
 
 /// An address that is listened on; nobody is answered before [`PushEndpoint::serve`].
 pub struct PushEndpoint(TcpListener);
@@ -65,25 +82,25 @@ impl PushEndpoint {
     ///
     /// # Errors
     /// When connections can't be taken any more.
-    pub async fn serve(self, token: SecretString, push: Arc<dyn Push>) -> io::Result<()> {
-        axum::serve(self.0, router(token, push)).await
+    pub async fn serve(self, guard: Guard, push: Arc<dyn Push>) -> io::Result<()> {
+        axum::serve(self.0, router(guard, push)).await
     }
 
     /// Answers the homeserver's pings and takes nothing in, for ever: it keeps what it has to push.
     ///
     /// # Errors
     /// When connections can't be taken any more.
-    pub async fn serve_pings(self, token: SecretString) -> io::Result<()> {
-        axum::serve(self.0, guarded(pings(), token)).await
+    pub async fn serve_pings(self, guard: Guard) -> io::Result<()> {
+        axum::serve(self.0, guarded(pings(), guard)).await
     }
 }
 
-fn router(token: SecretString, push: Arc<dyn Push>) -> Router {
+fn router(guard: Guard, push: Arc<dyn Push>) -> Router {
     let routes = pings()
         .route("/_matrix/app/v1/transactions/{id}", put(transaction))
         .route("/_matrix/app/v1/users/{user}", get(user))
         .route("/_matrix/app/v1/rooms/{alias}", get(|| async { Refusal::NoRoom }));
-    guarded(routes.with_state(push), token)
+    guarded(routes.with_state(push), guard)
 }
 
 fn pings<S: Clone + Send + Sync + 'static>() -> Router<S> {
@@ -91,24 +108,37 @@ fn pings<S: Clone + Send + Sync + 'static>() -> Router<S> {
 }
 
 /// With an answer for whatever else is asked, and for the homeserver alone.
-fn guarded(routes: Router, token: SecretString) -> Router {
+fn guarded(routes: Router, guard: Guard) -> Router {
     routes
         .fallback(|| async { Refusal::NoSuchAddress })
         .method_not_allowed_fallback(|| async { Refusal::NoSuchMethod })
-        .layer(middleware::from_fn_with_state(token, of_the_homeserver))
+        .layer(middleware::from_fn_with_state(guard, of_the_homeserver))
 }
 
 /// Lets nobody through but the homeserver.
-async fn of_the_homeserver(State(token): State<SecretString>, request: Request, next: Next) -> Response {
+async fn of_the_homeserver(State(guard): State<Guard>, request: Request, next: Next) -> Response {
     let bearer = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-    match bearer {
+    let token = match bearer {
+        Some(bearer) => Some(bearer.to_owned()),
+        None if guard.in_address == Switch::On => token_in(request.uri()),
+        None => None,
+    };
+    match token {
         None => Refusal::NoToken.into_response(),
         // In a time that does not tell how much of it is right.
-        Some(bearer) if bool::from(bearer.as_bytes().ct_eq(token.expose_secret().as_bytes())) => {
+        Some(token) if bool::from(token.as_bytes().ct_eq(guard.token.expose_secret().as_bytes())) => {
             next.run(request).await
         }
         Some(_) => Refusal::WrongToken.into_response(),
     }
+}
+
+fn token_in(address: &Uri) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Asked {
+        access_token: String,
+    }
+    Query::<Asked>::try_from_uri(address).ok().map(|Query(asked)| asked.access_token)
 }
 
 async fn transaction(
@@ -127,14 +157,42 @@ async fn transaction(
     }
 }
 
-fn events(body: &Bytes) -> Result<Vec<Value>, Refusal> {
-    /// What else a transaction may have is not for us, and not built.
-    #[derive(Deserialize)]
-    struct Transaction {
-        events: Vec<Value>,
+/// What else a transaction may have is not for us, and not built; nor is an event before its turn.
+#[derive(Deserialize)]
+struct Transaction {
+    events: Events,
+}
+
+struct Events(Vec<Box<RawValue>>);
+
+impl<'de> Deserialize<'de> for Events {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visit;
+        impl<'de> Visitor<'de> for Visit {
+            type Value = Events;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "at most {MAX_EVENTS} events")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Events, A::Error> {
+                let mut events = Vec::new();
+                while let Some(event) = list.next_element()? {
+                    if events.len() == MAX_EVENTS {
+                        return Err(de::Error::invalid_length(events.len() + 1, &self));
+                    }
+                    events.push(event);
+                }
+                Ok(Events(events))
+            }
+        }
+        deserializer.deserialize_seq(Visit)
     }
+}
+
+fn events(body: &Bytes) -> Result<Vec<Box<RawValue>>, Refusal> {
     match serde_json::from_slice(body) {
-        Ok(Transaction { events }) => Ok(events),
+        Ok(Transaction { events: Events(events) }) => Ok(events),
         Err(error) if error.is_data() => Err(Refusal::NoEvents),
         Err(_) => Err(Refusal::NoJson),
     }
@@ -177,7 +235,7 @@ impl IntoResponse for Refusal {
             Self::NoToken => (StatusCode::UNAUTHORIZED, "M_MISSING_TOKEN", "no token"),
             Self::WrongToken => (StatusCode::FORBIDDEN, "M_FORBIDDEN", "not the homeserver's token"),
             Self::NoJson => (StatusCode::BAD_REQUEST, "M_NOT_JSON", "no JSON"),
-            Self::NoEvents => (StatusCode::BAD_REQUEST, "M_BAD_JSON", "no list of events"),
+            Self::NoEvents => (StatusCode::BAD_REQUEST, "M_BAD_JSON", "no list of events, or too many"),
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "M_TOO_LARGE", "larger than any transaction"),
             Self::NoUser => (StatusCode::NOT_FOUND, "M_NOT_FOUND", "no such user"),
             Self::NoRoom => (StatusCode::NOT_FOUND, "M_NOT_FOUND", "no such room"),
@@ -205,7 +263,7 @@ mod tests {
 
     #[async_trait]
     impl Push for Pushed {
-        async fn transaction(&self, id: String, events: Vec<Value>) -> Result<(), PushError> {
+        async fn transaction(&self, id: String, events: Vec<Box<RawValue>>) -> Result<(), PushError> {
             if id == "broken" {
                 return Err(PushError("no disk".into()));
             }
@@ -219,10 +277,14 @@ mod tests {
     }
 
     async fn endpoint() -> (String, Arc<Pushed>) {
+        endpoint_with(Switch::Off).await
+    }
+
+    async fn endpoint_with(in_address: Switch) -> (String, Arc<Pushed>) {
         let endpoint = PushEndpoint::open("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let address = format!("http://{}/_matrix/app/v1", endpoint.0.local_addr().unwrap());
         let pushed = Arc::new(Pushed::default());
-        tokio::spawn(endpoint.serve("secret".into(), pushed.clone()));
+        tokio::spawn(endpoint.serve(Guard { token: "secret".into(), in_address }, pushed.clone()));
         (address, pushed)
     }
 
@@ -262,6 +324,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_token_in_the_address_counts_where_the_operator_says_so() {
+        let (address, pushed) = endpoint_with(Switch::On).await;
+        let url = format!("{address}/transactions/1?access_token=");
+        for (url, bearer, status) in [
+            (format!("{url}wrong"), None, 403),
+            (format!("{url}secret"), Some("wrong"), 403),
+            (format!("{address}/transactions/1"), None, 401),
+            (format!("{url}secret"), None, 200),
+        ] {
+            assert_eq!(ask(Method::PUT, url.clone(), bearer, r#"{"events": []}"#).await.0, status, "{url}");
+        }
+        assert_eq!(*pushed.0.lock().unwrap(), [("1".to_owned(), 0)]);
+    }
+
+    #[tokio::test]
     async fn a_body_of_any_size_costs_no_more_than_the_largest_that_is_read() {
         let (address, pushed) = endpoint().await;
         let url = format!("{address}/transactions/1");
@@ -287,5 +364,8 @@ mod tests {
             assert_eq!(ask(method, format!("{address}/{path}"), Some("secret"), body).await, (200, json!({})));
         }
         assert_eq!(*pushed.0.lock().unwrap(), [("1".to_owned(), 10_000)]);
+        let too_many = json!({"events": vec![0; MAX_EVENTS + 1]}).to_string();
+        let (status, answer) = ask(Method::PUT, format!("{address}/transactions/2"), Some("secret"), too_many).await;
+        assert_eq!((status, answer["errcode"].as_str()), (400, Some("M_BAD_JSON")));
     }
 }

@@ -13,6 +13,17 @@ use super::{Store, StoreError, inbox::now, outbox::invalid};
 /// How long an agent listens for the key of an event that it can't read.
 const KEY_WITHIN_MS: i64 = 15 * 60 * 1000;
 
+/// Those that have something to do: all, or one of them.
+const AT_WORK: &str = "SELECT agent FROM (
+    SELECT agent FROM bell
+    UNION ALL SELECT agent FROM inbox WHERE handled_at IS NULL AND event IS NOT NULL
+    UNION ALL SELECT agent FROM inbox WHERE session IS NOT NULL AND received_at > ?1
+    UNION ALL SELECT agent FROM outbox WHERE settled_at IS NULL AND content IS NOT NULL
+    UNION ALL SELECT agent FROM answer
+    UNION ALL SELECT agent FROM ask WHERE verdict IS NULL
+    UNION ALL SELECT agent FROM later
+) WHERE ?2 IS NULL OR agent = ?2";
+
 /// A transaction as it is to be kept.
 #[derive(Debug, Default)]
 pub struct Pushed {
@@ -133,19 +144,48 @@ impl Store {
     /// # Errors
     /// When the store fails.
     pub async fn at_work(&self) -> Result<BTreeSet<OwnedUserId>, StoreError> {
-        let agents: Vec<String> = sqlx::query_scalar(
-            "SELECT agent FROM bell
-             UNION SELECT agent FROM inbox WHERE handled_at IS NULL AND event IS NOT NULL
-             UNION SELECT agent FROM inbox WHERE session IS NOT NULL AND received_at > ?
-             UNION SELECT agent FROM outbox WHERE settled_at IS NULL AND content IS NOT NULL
-             UNION SELECT agent FROM answer
-             UNION SELECT agent FROM ask WHERE verdict IS NULL
-             UNION SELECT agent FROM later",
-        )
-        .bind(now() - KEY_WITHIN_MS)
-        .fetch_all(&self.pool)
-        .await?;
+        let agents: Vec<String> =
+            sqlx::query_scalar(AT_WORK).bind(now() - KEY_WITHIN_MS).bind(None::<&str>).fetch_all(&self.pool).await?;
         agents.into_iter().map(|agent| OwnedUserId::try_from(agent).map_err(invalid)).collect()
+    }
+
+    /// Whether the agent has something to do.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn is_at_work(&self) -> Result<bool, StoreError> {
+        let found: Option<String> = sqlx::query_scalar(AT_WORK)
+            .bind(now() - KEY_WITHIN_MS)
+            .bind(self.agent())
+            .fetch_optional(&self.pool)
+            .await?;
+        Ok(found.is_some())
+    }
+
+    /// Where the agent's picture with this digest was uploaded to.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn picture(&self, digest: &str) -> Result<Option<String>, StoreError> {
+        Ok(sqlx::query_scalar("SELECT mxc FROM picture WHERE agent = ? AND digest = ?")
+            .bind(self.agent())
+            .bind(digest)
+            .fetch_optional(&self.pool)
+            .await?)
+    }
+
+    /// Keeps where the agent's picture was uploaded to, instead of an earlier one.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn set_picture(&self, digest: &str, mxc: &str) -> Result<(), StoreError> {
+        sqlx::query("INSERT OR REPLACE INTO picture (agent, digest, mxc) VALUES (?, ?, ?)")
+            .bind(self.agent())
+            .bind(digest)
+            .bind(mxc)
+            .execute(&self.pool)
+            .await?;
+        Ok(())
     }
 }
 
@@ -198,8 +238,9 @@ mod tests {
         assert_eq!(store.at_work().await.unwrap(), BTreeSet::from([cook.clone()]));
         store.of(user_id!("@guide:example.org")).bells_answered(i64::MAX, &[event("$b")]).await.unwrap();
         assert!(of_cook.is_rung(&room).await.unwrap(), "another agent's sync brings nothing of this one's");
+        assert!(of_cook.is_at_work().await.unwrap());
         of_cook.bells_answered(0, &[event("$b")]).await.unwrap();
-        assert!(!of_cook.is_rung(&room).await.unwrap());
+        assert!(!of_cook.is_rung(&room).await.unwrap() && !of_cook.is_at_work().await.unwrap());
         ring("3", "$never in a timeline").await;
         of_cook.bells_answered(of_cook.newest_bell().await.unwrap(), &[]).await.unwrap();
         assert!(store.at_work().await.unwrap().is_empty());

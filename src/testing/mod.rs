@@ -32,7 +32,7 @@ pub(crate) use shown::shown;
 use crate::{
     clock::Clock,
     config::{Config, Switch},
-    conversation::{Hub, NamedModel, Settings, Shared},
+    conversation::{BotTurns, Hub, NamedModel, Settings, Shared},
     inbox::Inbox,
     model::{Chain, Model, Retry, Scripted},
     observe::{Health, Watched},
@@ -196,16 +196,28 @@ impl House {
         let phones = Phones::new(store.clone(), outbox.clone(), server.clone(), clock.clone(), config.phone.clone());
         at_once(phones.resume()).await;
         let Config {
-            access, agent, model, turn, draft, outbox: sending, inbox: receiving, later, rich: blocks, ..
+            access,
+            agent,
+            colleagues,
+            model,
+            turn,
+            draft,
+            outbox: sending,
+            inbox: receiving,
+            later,
+            rich: blocks,
+            ..
         } = config;
         let typing = Typing::new(server.clone());
         let shared = Shared {
             rich,
             phones,
+            bots: BotTurns::default(),
             set_later: Notify::new(),
             settings: Settings {
                 access,
                 agent,
+                colleagues,
                 model,
                 turn,
                 draft,

@@ -8,7 +8,7 @@ use std::{
 
 use async_trait::async_trait;
 use matrix_link::{Event, FetchError, Outgoing, Payload, Rooms, SendError, Sender};
-use ruma::{EventId, OwnedEventId, OwnedRoomId, OwnedTransactionId, RoomId, UserId, user_id};
+use ruma::{EventId, OwnedEventId, OwnedRoomId, OwnedTransactionId, OwnedUserId, RoomId, UserId, user_id};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -61,6 +61,7 @@ struct State {
     typing: BTreeMap<OwnedRoomId, Instant>,
     typing_requests: usize,
     events: BTreeMap<OwnedEventId, Event>,
+    invited: Vec<(OwnedRoomId, OwnedUserId)>,
 }
 
 struct Bucket {
@@ -122,6 +123,11 @@ impl Server {
     /// All attempts, each with its transaction id.
     pub fn attempts(&self) -> Vec<(OwnedTransactionId, Answer)> {
         self.state().attempts.clone()
+    }
+
+    /// Whom the agent has invited, and where.
+    pub fn invited(&self) -> Vec<(OwnedRoomId, OwnedUserId)> {
+        self.state().invited.clone()
     }
 
     /// Whether the agent is shown to type anywhere.
@@ -240,6 +246,14 @@ impl Rooms for Server {
 
     async fn may_speak(&self, room: &RoomId, user: &UserId) -> bool {
         room == GROUP && user != STRANGER
+    }
+
+    async fn invite(&self, room: &RoomId, user: &UserId) -> Result<(), FetchError> {
+        if room != GROUP {
+            return Err(FetchError::NotInRoom(room.to_owned()));
+        }
+        self.state().invited.push((room.to_owned(), user.to_owned()));
+        Ok(())
     }
 
     async fn identity_key(&self, user: &UserId) -> Option<String> {

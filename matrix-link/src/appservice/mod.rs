@@ -4,14 +4,15 @@
 //! requests have no rate limit, and their transaction ids stay known to the homeserver as any device's. The SDK knows only
 //! sessions with a token of their own, so its requests go through the [`proxy`], which makes the one of the other.
 //!
-//! Users and devices are made here, without a password or a login.
+//! Users and devices are made here, without a password. A homeserver that makes no devices for an appservice may still log
+//! one in ([`Devices::LoggedIn`]): that session has a token of its own, and the limits of an ordinary account.
 
 mod proxy;
 
 use std::{fmt, io, sync::Arc, time::Duration};
 
 use rand::RngExt as _;
-use reqwest::{Client, Method, StatusCode};
+use reqwest::{Client, Method, RequestBuilder, StatusCode, header::CONTENT_TYPE};
 use ruma::{DeviceId, OwnedDeviceId, UserId};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
@@ -31,8 +32,18 @@ struct Inner {
     /// The homeserver's client address, without "/" at its end.
     homeserver: String,
     token: SecretString,
+    devices: Devices,
     http: Client,
     proxy: Proxy,
+}
+
+/// How virtual users come to their devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Devices {
+    /// The homeserver makes them where it is asked to (MSC4190), and all requests have the appservice's token.
+    Made,
+    /// By the appservice's kind of login, which gives each device a token of its own.
+    LoggedIn,
 }
 
 impl fmt::Debug for Appservice {
@@ -67,14 +78,14 @@ impl Appservice {
     ///
     /// # Errors
     /// When nothing can be listened on at this machine.
-    pub async fn open(homeserver: &str, token: SecretString) -> io::Result<Self> {
+    pub async fn open(homeserver: &str, token: SecretString, devices: Devices) -> io::Result<Self> {
         let homeserver = homeserver.trim_end_matches('/').to_owned();
         let client = || Client::builder().redirect(reqwest::redirect::Policy::none());
         let proxy =
             Proxy::start(homeserver.clone(), token.clone(), client().build().map_err(io::Error::other)?).await?;
         // Agents ask from runtimes of their own: a connection that outlives its request would end with one of them.
         let http = client().pool_max_idle_per_host(0).build().map_err(io::Error::other)?;
-        Ok(Self(Arc::new(Inner { homeserver, token, http, proxy })))
+        Ok(Self(Arc::new(Inner { homeserver, token, devices, http, proxy })))
     }
 
     /// Makes the user, unless it is there.
@@ -93,30 +104,68 @@ impl Appservice {
         }
     }
 
+    /// Gives the user this picture, one that was uploaded, unless it has it.
+    ///
+    /// # Errors
+    /// When the homeserver does not do it.
+    pub async fn picture(&self, user: &UserId, mxc: &str) -> Result<(), AppserviceError> {
+        self.profile(user, "avatar_url", mxc).await
+    }
+
     /// Gives the user this display name, unless it has it.
     ///
     /// # Errors
     /// When the homeserver does not do it.
     pub async fn name(&self, user: &UserId, name: &str) -> Result<(), AppserviceError> {
-        let path = format!("/_matrix/client/v3/profile/{}/displayname", encoded(user.as_str()));
+        self.profile(user, "displayname", name).await
+    }
+
+    async fn profile(&self, user: &UserId, key: &str, value: &str) -> Result<(), AppserviceError> {
+        let path = format!("/_matrix/client/v3/profile/{}/{key}", encoded(user.as_str()));
         let known = match self.ask(Method::GET, &path, Some(user), None).await {
             Err(AppserviceError::Refused { status: 404, .. }) => Value::Null,
             known => known?,
         };
-        if known["displayname"] == name {
+        if known[key] == value {
             return Ok(());
         }
-        self.ask(Method::PUT, &path, Some(user), Some(json!({ "displayname": name }))).await.map(drop)
+        self.ask(Method::PUT, &path, Some(user), Some(json!({ key: value }))).await.map(drop)
     }
 
-    /// Makes a device of the user, with a new id.
-    pub(crate) async fn new_device(&self, user: &UserId, name: &str) -> Result<OwnedDeviceId, AppserviceError> {
-        let mut random = rand::rng();
-        let letters = (0..DEVICE_RANDOM).map(|_| char::from(random.random_range(b'A'..=b'Z')));
-        let device = OwnedDeviceId::from(DEVICE_PREFIX.chars().chain(letters).collect::<String>());
-        let path = format!("/_matrix/client/v3/devices/{device}");
-        self.ask(Method::PUT, &path, Some(user), Some(json!({ "display_name": name }))).await?;
-        Ok(device)
+    /// Uploads a file for everybody, as the user. Gives its `mxc:` address.
+    ///
+    /// # Errors
+    /// When the homeserver does not take it.
+    pub async fn upload(&self, user: &UserId, content_type: &str, file: Vec<u8>) -> Result<String, AppserviceError> {
+        let request = self.request(Method::POST, "/_matrix/media/v3/upload", Some(user));
+        let answer = answer(request.header(CONTENT_TYPE, content_type).body(file)).await?;
+        Ok(answer["content_uri"].as_str().unwrap_or_default().to_owned())
+    }
+
+    /// A new device of the user, and its token where it has one of its own.
+    pub(crate) async fn new_device(
+        &self,
+        user: &UserId,
+        name: &str,
+    ) -> Result<(OwnedDeviceId, Option<String>), AppserviceError> {
+        let device = new_id();
+        match self.0.devices {
+            Devices::Made => {
+                let path = format!("/_matrix/client/v3/devices/{device}");
+                self.ask(Method::PUT, &path, Some(user), Some(json!({ "display_name": name }))).await?;
+                Ok((device, None))
+            }
+            Devices::LoggedIn => {
+                let body = json!({
+                    "type": "m.login.application_service",
+                    "identifier": {"type": "m.id.user", "user": user},
+                    "device_id": device,
+                    "initial_device_display_name": name,
+                });
+                let answer = self.ask(Method::POST, "/_matrix/client/v3/login", None, Some(body)).await?;
+                Ok((device, answer["access_token"].as_str().map(str::to_owned)))
+            }
+        }
     }
 
     /// Asks the homeserver to ask for us, and gives how long that took. Then it also sends at once what it has kept while
@@ -147,27 +196,43 @@ impl Appservice {
         user: Option<&UserId>,
         body: Option<Value>,
     ) -> Result<Value, AppserviceError> {
+        let request = self.request(method, path, user);
+        answer(match body {
+            Some(body) => request.json(&body),
+            None => request,
+        })
+        .await
+    }
+
+    /// A request with the appservice's token, as this user or as the appservice itself.
+    fn request(&self, method: Method, path: &str, user: Option<&UserId>) -> RequestBuilder {
         let Inner { homeserver, token, http, .. } = &*self.0;
         let mut url = format!("{homeserver}{path}");
         if let Some(user) = user {
             url = format!("{url}?user_id={}", encoded(user.as_str()));
         }
-        let mut request = http.request(method, url).bearer_auth(token.expose_secret()).timeout(REQUEST_TIMEOUT);
-        if let Some(body) = body {
-            request = request.json(&body);
-        }
-        let answer = request.send().await?;
-        let status = answer.status();
-        let body: Value = answer.json().await.unwrap_or_default();
-        if status.is_success() {
-            return Ok(body);
-        }
-        let text = |key: &str| body[key].as_str().unwrap_or_default().to_owned();
-        match text("errcode") {
-            code if status == StatusCode::UNAUTHORIZED && code == "M_UNKNOWN_TOKEN" => Err(AppserviceError::Token),
-            code => Err(AppserviceError::Refused { status: status.as_u16(), code, message: text("error") }),
-        }
+        http.request(method, url).bearer_auth(token.expose_secret()).timeout(REQUEST_TIMEOUT)
     }
+}
+
+async fn answer(request: RequestBuilder) -> Result<Value, AppserviceError> {
+    let answer = request.send().await?;
+    let status = answer.status();
+    let body: Value = answer.json().await.unwrap_or_default();
+    if status.is_success() {
+        return Ok(body);
+    }
+    let text = |key: &str| body[key].as_str().unwrap_or_default().to_owned();
+    match text("errcode") {
+        code if status == StatusCode::UNAUTHORIZED && code == "M_UNKNOWN_TOKEN" => Err(AppserviceError::Token),
+        code => Err(AppserviceError::Refused { status: status.as_u16(), code, message: text("error") }),
+    }
+}
+
+fn new_id() -> OwnedDeviceId {
+    let mut random = rand::rng();
+    let letters = (0..DEVICE_RANDOM).map(|_| char::from(random.random_range(b'A'..=b'Z')));
+    DEVICE_PREFIX.chars().chain(letters).collect::<String>().into()
 }
 
 /// A part of an address.

@@ -2,36 +2,41 @@
 //!
 //! An open agent has a thread and a runtime of its own. When it is closed or opened anew, all that works for it ends with
 //! them, as in a crash: two clients on one store of keys would spoil it.
+//!
+//! At most `max_open` are open at once. One that waits for a seat takes the seat of one that has nothing to do, however
+//! lately it had; else an agent stays for `close_after_seconds`.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context, anyhow};
 use jiff::Timestamp;
-use matrix_link::{Appservice, Link, SyncError, SyncState};
+use matrix_link::{Appservice, Link, SyncError, SyncState, has_lost_its_store};
 use ruma::{OwnedUserId, UserId};
 use tokio::{
     runtime,
-    sync::{Semaphore, oneshot},
-    time::sleep,
+    sync::{Semaphore, SemaphorePermit, oneshot, watch},
+    time::{Instant, sleep},
 };
 
-use super::super::{
-    Start,
-    agent::{Agent, Hears, Left},
-    models, open,
+use super::{
+    super::{
+        Start,
+        agent::{Agent, Commons, Hears, Left},
+        models, open,
+    },
+    avatar,
 };
 use crate::{
     config::{Config, Persona},
     inbox::Inbox,
-    observe::Health,
     outbox::Outbox,
     store::{Store, StoreError},
 };
@@ -53,18 +58,18 @@ pub(super) struct Agents(Arc<Inner>);
 struct Inner {
     config: Config,
     personas: BTreeMap<OwnedUserId, Persona>,
+    /// Those that are on the homeserver with their name and picture, as far as this run knows.
+    introduced: Mutex<BTreeSet<OwnedUserId>>,
     store: Store,
     appservice: Appservice,
-    health: Health,
+    commons: Commons,
     start: Start,
     began: Timestamp,
-    /// One for each turn that may run at once.
-    places: Arc<Semaphore>,
     /// One for each agent that may be open at once.
     seats: Arc<Semaphore>,
-    /// How many wait for a seat.
-    standing: AtomicUsize,
-    open: Mutex<HashMap<OwnedUserId, Resident>>,
+    /// How many idle agents are to leave for others that wait for a seat.
+    wanted: AtomicUsize,
+    residents: Mutex<HashMap<OwnedUserId, Resident>>,
     /// Held while a transaction is taken in.
     taking: tokio::sync::Mutex<()>,
 }
@@ -72,11 +77,26 @@ struct Inner {
 /// An agent that is open, or about to be.
 struct Resident {
     /// When there was last something for it.
-    rung_at: Instant,
-    /// Its session, when it is open.
-    link: Option<Arc<Link>>,
-    inbox: Option<Inbox>,
-    outbox: Option<Outbox>,
+    woken_at: Instant,
+    /// When there was last something for its sync to bring.
+    rung_at: watch::Sender<Instant>,
+    /// What it works with, when it is open.
+    open: Option<Open>,
+}
+
+struct Open {
+    link: Arc<Link>,
+    inbox: Inbox,
+    outbox: Outbox,
+}
+
+/// What there is for an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum For {
+    /// Something in its inbox.
+    Inbox,
+    /// Something that its sync is to bring.
+    Sync,
 }
 
 /// How an agent was closed.
@@ -88,19 +108,25 @@ enum Closed {
 }
 
 impl Agents {
-    pub(super) fn new(config: Config, store: Store, appservice: Appservice, health: Health, start: Start) -> Self {
-        let personas = config.agents.iter().map(|persona| (persona.user().to_owned(), persona.clone())).collect();
+    pub(super) fn new(
+        mut config: Config,
+        store: Store,
+        appservice: Appservice,
+        commons: Commons,
+        start: Start,
+    ) -> Self {
+        let personas = std::mem::take(&mut config.agents);
         Self(Arc::new(Inner {
-            personas,
+            personas: personas.into_iter().map(|persona| (persona.user().to_owned(), persona)).collect(),
+            introduced: Mutex::default(),
             store,
             appservice,
-            health,
+            commons,
             start,
             began: Timestamp::now(),
-            places: Arc::new(Semaphore::new(config.turn.max_concurrent)),
             seats: Arc::new(Semaphore::new(config.appservice.max_open)),
-            standing: AtomicUsize::new(0),
-            open: Mutex::default(),
+            wanted: AtomicUsize::new(0),
+            residents: Mutex::default(),
             taking: tokio::sync::Mutex::default(),
             config,
         }))
@@ -119,63 +145,80 @@ impl Agents {
         self.0.personas.contains_key(user)
     }
 
-    /// Makes one of us on the homeserver, with its name; nothing happens where it is there.
+    /// Makes one of us on the homeserver, with its name and picture; nothing happens where it is there.
     pub(super) async fn introduce(&self, user: &UserId) -> anyhow::Result<()> {
         let persona = self.0.personas.get(user).ok_or_else(|| anyhow!("{user} is no agent"))?;
+        if lock(&self.0.introduced).contains(user) {
+            return Ok(());
+        }
         self.0.appservice.register(user).await?;
         if let Some(name) = &persona.display_name {
             self.0.appservice.name(user, name).await?;
         }
+        if let Some(avatar) = &persona.avatar
+            && let Err(error) = avatar::give(&self.0.appservice, &self.0.store.of(user), user, avatar).await
+        {
+            tracing::warn!(%user, error = &*error as &dyn std::error::Error, "an agent without its picture");
+        }
+        lock(&self.0.introduced).insert(user.to_owned());
         Ok(())
     }
 
     /// The session of an agent that is open and has heard of the homeserver.
     pub(super) fn live(&self, user: &UserId) -> Option<Arc<Link>> {
-        let link = self.open().get(user)?.link.clone()?;
+        let link = self.residents().get(user)?.open.as_ref()?.link.clone();
         (*link.sync_state().borrow() == SyncState::Live).then_some(link)
     }
 
     /// Messages with something to be sent.
     pub(super) fn unsent(&self) -> usize {
-        self.open().values().filter_map(|one| one.outbox.as_ref()).map(Outbox::waiting).sum()
+        self.residents().values().filter_map(|one| one.open.as_ref()).map(|open| open.outbox.waiting()).sum()
     }
 
-    /// Opens the agents that have something to do.
+    /// Opens the agents that have something to do, and those whose keys were lost: the sooner they have new ones, the fewer
+    /// messages nobody can read.
     pub(super) async fn wake_those_at_work(&self) -> Result<(), StoreError> {
         for user in self.0.store.at_work().await? {
-            self.wake(&user);
+            self.wake(&user, For::Sync);
+        }
+        for (user, persona) in &self.0.personas {
+            if has_lost_its_store(&persona.config.matrix.state_dir) {
+                self.wake(user, For::Sync);
+            }
         }
         Ok(())
     }
 
     /// There is something for an agent: it is opened, unless it is.
-    pub(super) fn wake(&self, user: &UserId) {
+    pub(super) fn wake(&self, user: &UserId, what: For) {
         if !self.is_agent(user) {
             // One that an earlier configuration had.
             return;
         }
-        let mut open = self.open();
-        if let Some(resident) = open.get_mut(user) {
-            resident.rung_at = Instant::now();
-            if let Some(inbox) = &resident.inbox {
-                inbox.arrived();
+        let now = Instant::now();
+        let mut residents = self.residents();
+        if let Some(resident) = residents.get_mut(user) {
+            resident.woken_at = now;
+            if what == For::Sync {
+                resident.rung_at.send_replace(now);
+            }
+            if let Some(open) = &resident.open {
+                open.inbox.arrived();
             }
             return;
         }
-        open.insert(user.to_owned(), Resident { rung_at: Instant::now(), link: None, inbox: None, outbox: None });
-        drop(open);
+        let resident = Resident { woken_at: now, rung_at: watch::Sender::new(now), open: None };
+        residents.insert(user.to_owned(), resident);
+        drop(residents);
         let (agents, user) = (self.clone(), user.to_owned());
         tokio::spawn(async move { agents.keep_open(&user).await });
     }
 
     /// Opens an agent, again where it must be, until it has nothing to do.
     async fn keep_open(&self, user: &UserId) {
-        self.0.standing.fetch_add(1, Ordering::Relaxed);
-        let seat = self.0.seats.acquire().await;
-        self.0.standing.fetch_sub(1, Ordering::Relaxed);
-        let Ok(_seat) = seat else { return };
         let (mut retry, mut new_device) = (RETRY_FIRST, false);
         loop {
+            let Some(seat) = self.seat().await else { return };
             let opened_at = Instant::now();
             // Where no new device could be made, the old one says again why it can't be used.
             match self.on_a_thread(user, std::mem::take(&mut new_device)).await {
@@ -189,6 +232,8 @@ impl Agents {
                     tracing::error!(%user, error = &*error as &dyn std::error::Error, "the agent is not open");
                 }
             }
+            // One that can't be opened keeps no other from it.
+            drop(seat);
             if opened_at.elapsed() > RETRY_MAX {
                 retry = RETRY_FIRST;
             }
@@ -197,12 +242,32 @@ impl Agents {
         }
     }
 
+    /// Waits for a seat, which one that is idle leaves. None where there will be no more.
+    async fn seat(&self) -> Option<SemaphorePermit<'_>> {
+        if let Ok(seat) = self.0.seats.try_acquire() {
+            return Some(seat);
+        }
+        self.0.wanted.fetch_add(1, Ordering::Relaxed);
+        self.0.seats.acquire().await.ok()
+    }
+
+    /// Whether an idle agent is to leave for another that waits: this one does, when this says so.
+    fn is_asked_to_leave(&self) -> bool {
+        let take_one = |wanted: usize| wanted.checked_sub(1);
+        self.0.wanted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take_one).is_ok()
+    }
+
     /// Runs an agent in a runtime of its own, and waits until nothing of it is left.
     async fn on_a_thread(&self, user: &UserId, new_device: bool) -> anyhow::Result<Closed> {
         let (agents, of, (ended, end)) = (self.clone(), user.to_owned(), oneshot::channel());
         let run = move || {
+            // All that works for it, works on this thread.
+            let _span = tracing::info_span!("agent", user = %of).entered();
             let outcome =
                 runtime::Builder::new_current_thread().enable_all().build().context("no runtime").and_then(|runtime| {
+                    // The SDK's stores are closed by tasks, wherever the last handle of one is dropped.
+                    let handle = runtime.handle().clone();
+                    let _entered = handle.enter();
                     let outcome = runtime.block_on(agents.run(&of, new_device));
                     agents.forget_session(&of);
                     runtime.shutdown_timeout(SHUTDOWN);
@@ -219,29 +284,30 @@ impl Agents {
     }
 
     async fn run(&self, user: &UserId, new_device: bool) -> anyhow::Result<Closed> {
-        let Inner { personas, appservice, health, start, began, places, .. } = &*self.0;
+        let Inner { personas, appservice, commons, start, began, .. } = &*self.0;
         let persona = personas.get(user).ok_or_else(|| anyhow!("{user} is no agent"))?;
         let (config, store) = (&persona.config, self.0.store.of(user));
         self.introduce(user).await?;
         let start = Start { new_device, ..*start };
         let link = Arc::new(open::link(config, &store, start, Some(appservice)).await?);
-        let models = models::build(&config.model, &store, health)?;
-        let hears = Hears::Since(*began);
-        let mut agent = Agent::new(config, link.clone(), store, models, health.clone(), places.clone(), hears);
-        if let Some(resident) = self.open().get_mut(user) {
-            resident.link = Some(link.clone());
-            resident.inbox = Some(agent.inbox.clone());
-            resident.outbox = Some(agent.outbox.clone());
+        let models = models::build(&config.model, &store, &commons.health)?;
+        let rung_at = self.residents().get(user).map(|resident| resident.rung_at.subscribe());
+        let rung_at = rung_at.context("closed before it was open")?;
+        let hears = Hears::Rung { since: *began, rung_at };
+        let mut agent = Agent::new(config, link.clone(), store, models, commons.clone(), hears);
+        if let Some(resident) = self.residents().get_mut(user) {
+            let (inbox, outbox) = (agent.inbox.clone(), agent.outbox.clone());
+            resident.open = Some(Open { link: link.clone(), inbox, outbox });
         }
-        tracing::info!(%user, "open");
+        tracing::info!("open");
         tokio::select! {
             left = agent.run() => match left {
                 Left::Sync(reason) if reason.begin_anew() => {
-                    tracing::warn!(%user, reason = &reason as &dyn std::error::Error, "opened anew");
+                    tracing::warn!(reason = &reason as &dyn std::error::Error, "opened anew");
                     Ok(Closed::Anew { new_device: false })
                 }
                 Left::Sync(reason @ (SyncError::LoggedOut(_) | SyncError::StoreLost)) => {
-                    tracing::warn!(%user, reason = &reason as &dyn std::error::Error, "opened anew, as a new device");
+                    tracing::warn!(reason = &reason as &dyn std::error::Error, "opened anew, as a new device");
                     Ok(Closed::Anew { new_device: true })
                 }
                 Left::Sync(reason) => Err(reason.into()),
@@ -251,31 +317,30 @@ impl Agents {
         }
     }
 
-    /// Ends when an agent has had nothing to do for long enough; where others wait for a seat, for two looks.
+    /// Ends when an agent has had nothing to do for long enough, or is asked to leave when it has nothing to do.
     async fn idle(&self, user: &UserId, link: &Link) {
         let patience = self.0.config.appservice.close_after;
         let mut looks = 0;
         loop {
             sleep(LOOK_EVERY).await;
-            let quiet = self.open().get(user).is_none_or(|one| one.rung_at.elapsed() >= patience);
-            let wanted = self.0.standing.load(Ordering::Relaxed) > 0;
-            let idle = (quiet || wanted) && !self.is_at_work(user).await && !link.is_answering_invites();
+            let quiet = self.residents().get(user).is_none_or(|one| one.woken_at.elapsed() >= patience);
+            if !quiet && self.0.wanted.load(Ordering::Relaxed) == 0 {
+                looks = 0;
+                continue;
+            }
             // What a round of sync has brought may be between two hands at one of them.
-            looks = if idle { looks + 1 } else { 0 };
-            if looks >= 2 {
+            looks = if link.is_answering_invites() || self.is_at_work(user).await { 0 } else { looks + 1 };
+            if looks >= 2 && (self.is_asked_to_leave() || quiet) {
                 return;
             }
         }
     }
 
     async fn is_at_work(&self, user: &UserId) -> bool {
-        match self.0.store.at_work().await {
-            Ok(at_work) => at_work.contains(user),
-            Err(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "what is to be done can't be read");
-                true
-            }
-        }
+        self.0.store.of(user).is_at_work().await.unwrap_or_else(|error| {
+            tracing::error!(error = &error as &dyn std::error::Error, "what is to be done can't be read");
+            true
+        })
     }
 
     /// Takes an agent off the open ones, unless it was rung meanwhile.
@@ -285,17 +350,21 @@ impl Agents {
         if self.is_at_work(user).await {
             return false;
         }
-        self.open().remove(user);
+        self.residents().remove(user);
         true
     }
 
     fn forget_session(&self, user: &UserId) {
-        if let Some(resident) = self.open().get_mut(user) {
-            (resident.link, resident.inbox, resident.outbox) = (None, None, None);
+        if let Some(resident) = self.residents().get_mut(user) {
+            resident.open = None;
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<OwnedUserId, Resident>> {
-        self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn residents(&self) -> MutexGuard<'_, HashMap<OwnedUserId, Resident>> {
+        lock(&self.0.residents)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,6 +7,7 @@
 //! keys for it: then the transaction is its bell.
 
 mod agents;
+mod avatar;
 mod intake;
 
 use std::{
@@ -21,13 +22,15 @@ use secrecy::SecretString;
 use tokio::time::interval;
 
 use self::agents::Agents;
-use super::{Start, forget, listen, open, serve, told_to_end};
+use super::{Start, agent::Commons, forget, listen, open, serve, told_to_end};
 use crate::{
     config::{Config, Token},
-    http::{Sources, push::PushEndpoint},
+    http::{
+        Sources,
+        push::{Guard, PushEndpoint},
+    },
     observe::Health,
     state_dir::StateDir,
-    store::Store,
 };
 
 /// How often the homeserver is asked whether it reaches us. It then also sends at once what it could not before.
@@ -42,28 +45,31 @@ pub(super) async fn run(config: Config, start: Start) -> anyhow::Result<()> {
     let hs_token = known(&config.appservice.hs_token, "hs_token")?;
     let held = StateDir::open(&config.matrix.state_dir)?;
     let store = open::store(&config, &held).await?;
-    let health = Health::new();
-    let appservice = Appservice::open(config.matrix.homeserver.as_str(), as_token).await.context("no way out")?;
+    let commons = Commons::new(&config);
+    let health = commons.health.clone();
+    let devices = config.appservice.devices;
+    let appservice =
+        Appservice::open(config.matrix.homeserver.as_str(), as_token, devices).await.context("no way out")?;
     let pushed = PushEndpoint::open(config.appservice.listen).await.context("appservice.listen")?;
     let endpoint = listen(&config.http).await?;
-    let stores: Vec<Store> = config.agents.iter().map(|persona| store.of(persona.user())).collect();
     let keep = config.store.clone();
+    let guard = Guard { token: hs_token, in_address: config.appservice.token_in_address };
     let id = config.appservice.id.clone();
     let count = config.agents.len();
-    let agents = Agents::new(config, store.clone(), appservice.clone(), health.clone(), start);
+    let agents = Agents::new(config, store.clone(), appservice.clone(), commons, start);
     let unsent = Arc::new({
         let agents = agents.clone();
         move || agents.unsent()
     });
-    let sources = Sources { health: health.clone(), store, unsent };
+    let sources = Sources { health: health.clone(), store: store.clone(), unsent };
 
     agents.wake_those_at_work().await?;
     writeln!(io::stdout(), "ready: appservice {id} with {count} agents")?;
     tokio::select! {
-        served = pushed.serve(hs_token, Arc::new(agents)) => served.context("appservice.listen"),
+        served = pushed.serve(guard, Arc::new(agents)) => served.context("appservice.listen"),
         served = serve(endpoint, sources) => served.context("http.listen"),
         () = ping(&appservice, &id, &health) => Ok(()),
-        () = forget(&stores, &keep) => Ok(()),
+        () = forget(&store, &keep) => Ok(()),
         () = told_to_end() => {
             tracing::info!("told to end");
             Ok(())

@@ -27,3 +27,10 @@ CREATE TABLE bell (
     event_id TEXT NOT NULL,
     UNIQUE (agent, room)
 ) STRICT;
+
+-- Where the picture of each agent was uploaded to.
+CREATE TABLE picture (
+    agent TEXT PRIMARY KEY,
+    digest TEXT NOT NULL,
+    mxc TEXT NOT NULL
+) STRICT;

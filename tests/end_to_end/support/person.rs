@@ -331,6 +331,7 @@ async fn open(homeserver: &Homeserver, account: &Account, state: &TempDir, trust
         state_dir: state.path().to_owned(),
         trust,
         access: AccessList::parse(["*:localhost"]).unwrap(),
+        host: None,
         limits: SyncLimits::default(),
     };
     Link::open(account, None).await.unwrap()
