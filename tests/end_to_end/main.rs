@@ -5,6 +5,7 @@
 #![recursion_limit = "256"]
 
 mod appservice;
+mod appservice_rooms;
 mod check;
 mod contexts;
 mod crash;

@@ -54,7 +54,7 @@ pub fn run(length: Length, arguments: &[OsString]) -> Result<ExitCode> {
     say("\n== programs");
     // Cargo builds a program for the tests of its own package alone.
     let programs = cargo::build_programs(&cache)?;
-    let testbed = Testbed::start(&synapse, Some(&programs.bot))?;
+    let testbed = Testbed::start(&synapse, &programs.bot)?;
     let mut tests = cargo::command(&cache, ["test", "--workspace"]);
     tests.args(arguments);
     tests.envs(testbed.environment()).env("WAYBREAD_TEST_CRASHES", length.crashes().to_string());

@@ -27,9 +27,8 @@ pub struct Testbed<'a> {
 }
 
 impl<'a> Testbed<'a> {
-    /// Starts them and waits until they answer. They know appservices where there is a program that
-    /// makes their registrations.
-    pub fn start(synapse: &'a Synapse, program: Option<&Path>) -> Result<Self> {
+    /// Starts them and waits until they answer. They know appservices, whose registrations the agent's program makes.
+    pub fn start(synapse: &'a Synapse, program: &Path) -> Result<Self> {
         let folder = Scratch::make()?;
         let registration_secret = secret::generate();
         let start = |name: &str, limits| {
@@ -37,10 +36,7 @@ impl<'a> Testbed<'a> {
             secret::folder(&data)?;
             secret::write(&data.join(REGISTRATION_SECRET), &registration_secret)?;
             let port = net::any_free()?;
-            let registrations = match program {
-                Some(program) => appservices::make(program, &data.join(APPSERVICES), &net::local_url(port))?,
-                None => Vec::new(),
-            };
+            let registrations = appservices::make(program, &data.join(APPSERVICES), &net::local_url(port))?;
             synapse.start(&data, port, limits, &registrations)
         };
         let mut relaxed = start("relaxed", Limits::Relaxed)?;

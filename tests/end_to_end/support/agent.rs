@@ -166,6 +166,16 @@ impl Agent {
         waited.await.unwrap_or_else(|_| panic!("no line with {text}"))
     }
 
+    /// Waits until the log has so many lines with this.
+    pub async fn logs_often(&self, text: &str, count: usize) {
+        let waited = tokio::time::timeout(READY_WITHIN, async {
+            while self.log().matches(text).count() < count {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        });
+        waited.await.unwrap_or_else(|_| panic!("fewer than {count} lines with {text}"));
+    }
+
     /// Waits until it has ended by itself, with an error.
     pub async fn ended(&mut self) {
         let waited = tokio::time::timeout(READY_WITHIN, async {

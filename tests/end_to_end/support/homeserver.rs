@@ -138,9 +138,33 @@ impl Homeserver {
         folder
     }
 
+    /// The folder of the appservice that it knows without device management. One test has it.
+    pub fn appservice_that_logs_in(&self) -> PathBuf {
+        PathBuf::from(from_environment(self.appservices)).join("logs-in")
+    }
+
+    /// What it answers to an account.
+    pub async fn get(&self, path: &str, account: &Account) -> Value {
+        serde_json::from_slice(&self.bytes(path, account).await).unwrap()
+    }
+
+    /// The same, whatever it is.
+    pub async fn bytes(&self, path: &str, account: &Account) -> Vec<u8> {
+        let request = self.http.get(format!("{}{path}", self.url)).bearer_auth(&account.token);
+        request.send().await.unwrap().error_for_status().unwrap().bytes().await.unwrap().to_vec()
+    }
+
     /// A direct room without encryption.
     pub async fn plain_direct_room(&self, creator: &Account, with: &UserId) -> OwnedRoomId {
-        let body = json!({"preset": "trusted_private_chat", "is_direct": true, "invite": [with]});
+        self.room(creator, json!({"preset": "trusted_private_chat", "is_direct": true, "invite": [with]})).await
+    }
+
+    /// A room without encryption that is not direct.
+    pub async fn plain_group_room(&self, creator: &Account, with: &UserId) -> OwnedRoomId {
+        self.room(creator, json!({"preset": "private_chat", "invite": [with]})).await
+    }
+
+    async fn room(&self, creator: &Account, body: Value) -> OwnedRoomId {
         let url = format!("{}/_matrix/client/v3/createRoom", self.url);
         let made: Value =
             self.http.post(url).bearer_auth(&creator.token).json(&body).send().await.unwrap().json().await.unwrap();
