@@ -18,7 +18,7 @@ use std::{
 };
 
 use matrix_sdk::{
-    Client, ClientBuildError, SqliteStoreConfig,
+    Client, ClientBuildError, ClientBuilder, SqliteStoreConfig,
     authentication::matrix::MatrixSession,
     config::RequestConfig,
     encryption::{BackupDownloadStrategy, EncryptionSettings},
@@ -263,15 +263,15 @@ impl Link {
         let store = folder.join("matrix");
         private_dir(&store).map_err(files)?;
         let key = read_or_create_key(&folder.join("store.key")).map_err(files)?;
-        let homeserver = match &account.credentials {
+        let builder = match &account.credentials {
             Some(Credentials::Appservice(appservice)) if session.tokens.access_token.is_empty() => {
                 // It counts in this process alone.
                 session.tokens.access_token = appservice.admit(&session.meta.user_id, &session.meta.device_id);
-                appservice.address()
+                roots::loopback().map_err(OpenError::Build)?.homeserver_url(appservice.address())
             }
-            _ => account.homeserver.clone(),
+            _ => roots::builder().map_err(OpenError::Build)?.homeserver_url(&account.homeserver),
         };
-        let client = build(&account, homeserver, &store, &key).await.map_err(OpenError::Build)?;
+        let client = build(builder, account.trust, &store, &key).await.map_err(OpenError::Build)?;
         if let Some(position) = position {
             let value = StateStoreDataValue::SyncToken(position);
             let kept = client.state_store().set_kv_data(StateStoreDataKey::SyncToken, value).await;
@@ -344,13 +344,12 @@ pub(crate) fn crypto_store(state_dir: &Path) -> PathBuf {
 }
 
 async fn build(
-    account: &Account,
-    homeserver: String,
+    builder: ClientBuilder,
+    trust: Trust,
     store: &Path,
     key: &[u8; 32],
 ) -> Result<Client, Box<ClientBuildError>> {
-    roots::builder()?
-        .homeserver_url(homeserver)
+    builder
         // The operator's address is the one to use, also where the homeserver tells another one to the public.
         .respect_login_well_known(false)
         .sqlite_store_with_config_and_cache_path(SqliteStoreConfig::new(store).key(Some(key)), None::<&Path>)
@@ -361,7 +360,7 @@ async fn build(
             auto_enable_backups: false,
             backup_download_strategy: BackupDownloadStrategy::AfterDecryptionFailure,
         })
-        .with_room_key_recipient_strategy(recipients(account.trust))
+        .with_room_key_recipient_strategy(recipients(trust))
         .handle_refresh_tokens()
         .build()
         .await
