@@ -52,10 +52,35 @@ pub async fn measure() {
             own.push(asked.saturating_duration_since(seen));
         }
     }
+    let bare = bare(&homeserver).await;
+    let added = own.beyond(bare.median());
     println!("### The answer to a card ({CARDS} reactions)\n");
     println!("| | median | 95 % | beside the send | compare |\n| --- | ---: | ---: | ---: | --- |");
     line("the person's reaction, until the homeserver has taken it", &send, &send, "");
     line("from then until a plain client's sync shows it", &plain_sync, &send, "");
-    line("**own delay**: from there to the model's next request", &own, &send, "target: at most 10 ms");
+    line("from there until a bare client of the same SDK has it", &bare, &send, "");
+    line("from the plain client to the model's next request", &own, &send, "");
+    line("**own delay**: from the bare client's median to the model's request", &added, &send, "target: at most 10 ms");
     println!();
+}
+
+/// The same road to a client that does nothing but sync, as in [`crate::delays`].
+async fn bare(homeserver: &Homeserver) -> Times {
+    let account = homeserver.account("carol").await;
+    let (carol, bare) = (Person::at(homeserver, &account).await, Person::new(homeserver, "bare").await);
+    let room = carol.direct_room(&bare.user).await;
+    let observer = Observer::start(homeserver, &account).await;
+    let mut times = Times::default();
+    for number in 0..WARM_UP + CARDS {
+        let card = bare.say(&room, &format!("card {number}")).await;
+        tokio::time::sleep(PAUSE).await;
+        let answer = carol.react(&room, &card, "✅").await;
+        bare.reaction(&room, &card).await;
+        let known = Instant::now();
+        let seen = observer.saw(&answer).await;
+        if number >= WARM_UP {
+            times.push(known.saturating_duration_since(seen));
+        }
+    }
+    times
 }

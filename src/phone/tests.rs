@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use phone_actions::{ANSWER_KEY, CARD_KEY, PHONE_KEY};
 use ruma::OwnedEventId;
@@ -277,31 +277,45 @@ async fn a_threads_fall_back_is_no_reply_to_the_card() {
     assert!(house.server.contents().iter().any(|one| one["m.new_content"][CARD_KEY]["state"] == "done"));
 }
 
-/// More people than turns may run at once, each in a room of their own.
-const CROWD: usize = 80;
+/// More people than turns may run at once, each in a room of their own; `cargo xtask test --long` takes 1,000.
+fn crowd() -> usize {
+    std::env::var("WAYBREAD_TEST_CARDS").map_or(80, |cards| cards.parse().unwrap())
+}
+
+/// What of this process is in memory, in bytes.
+fn resident() -> usize {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+}
 
 #[tokio::test(start_paused = true)]
 async fn more_cards_are_open_at_once_than_turns_may_run_and_each_is_answered() {
-    let steps = vec![alarm(); CROWD].into_iter().chain(vec![json!({"say": "Set."}); CROWD]).collect::<Vec<_>>();
+    let crowd = crowd();
+    let steps = vec![alarm(); crowd].into_iter().chain(vec![json!({"say": "Set."}); crowd]).collect::<Vec<_>>();
     let house = House::with(json!({"steps": steps}), |setup| {
-        assert!(setup.config.turn.max_concurrent < CROWD);
+        assert!(setup.config.turn.max_concurrent < crowd);
         setup.config.outbox.events_per_second = 1e6;
         setup.config.outbox.burst = 1_000_000;
     })
     .await;
     let people: Vec<_> =
-        (0..CROWD).map(|n| (format!("@p{n}:example.org"), format!("!direct{n}:example.org"))).collect();
-    for text in ["!phone here", "wake me at half past seven"] {
+        (0..crowd).map(|n| (format!("@p{n}:example.org"), format!("!direct{n}:example.org"))).collect();
+    let all_say = async |text: &str| {
         let events = people.iter().map(|(person, room)| house.event(Incoming::message(person, room, text)));
         house.commit(events.collect()).await;
-    }
-    house.until("all have a card", |house| house.requests() == CROWD).await;
+    };
+    all_say("!phone here").await;
+    house.quiet().await;
+    let before = resident();
+    all_say("wake me at half past seven").await;
+    house.until("all have a card", |house| house.model.answered() == crowd).await;
     house.pass(seconds(1)).await;
+    println!("{crowd} open cards: {} bytes resident for each", resident().saturating_sub(before) / crowd);
     let cards = house.server.sent().into_iter().filter(|sent| sent.content.get(CARD_KEY).is_some());
     let cards: Vec<_> = cards.map(|sent| (sent.room, sent.id)).collect();
-    assert_eq!(cards.len(), CROWD);
-    let whose = |room: &ruma::OwnedRoomId| people.iter().find(|(_, own)| room == own).unwrap().0.clone();
-    let answers = cards.iter().map(|(room, card)| Incoming::reaction(&whose(room), room.as_str(), card, "✅"));
+    assert_eq!(cards.len(), crowd);
+    let whose: HashMap<_, _> = people.iter().map(|(person, room)| (room.as_str(), person)).collect();
+    let answers = cards.iter().map(|(room, card)| Incoming::reaction(whose[room.as_str()], room.as_str(), card, "✅"));
     house.commit(answers.map(|answer| house.event(answer)).collect()).await;
     house.quiet().await;
     for (_, room) in &people {

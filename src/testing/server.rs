@@ -153,7 +153,8 @@ impl Server {
         let mut messages: Vec<(OwnedEventId, Value)> = Vec::new();
         // Reactions have no body.
         let is_message = |sent: &Sent| sent.room == room && sent.content.get("body").is_some();
-        for sent in self.sent().into_iter().filter(is_message) {
+        let sent: Vec<_> = self.state().sent.iter().filter(|sent| is_message(sent)).cloned().collect();
+        for sent in sent {
             let relation = &sent.content["m.relates_to"];
             if relation["rel_type"] == "m.replace" {
                 let message = messages.iter_mut().find(|(id, _)| relation["event_id"] == id.as_str());

@@ -164,6 +164,32 @@ async fn a_session_that_the_homeserver_has_ended_is_told_with_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_session_whose_token_has_ended_is_told_and_the_agent_mends_it_by_itself() {
+    let model = ModelServer::start(native()).await;
+    let proxy = Proxy::start(&Homeserver::relaxed()).await;
+    let setup = AgentSetup::new(&proxy.homeserver, &model).await;
+    assert!(setup.check(&[]).await.works);
+    let kept = fs::read(setup.state().join("session.json")).unwrap();
+    for which in [Which::WhoAmI, Which::Refresh] {
+        proxy.trouble(which, 0, usize::MAX, Trouble::SoftLogout);
+    }
+    model.add(native());
+    let checked = setup.check(&[]).await;
+    let ended = "its token has ended; its device is still there";
+    let advice = "start the agent: it logs in again by itself, with the password; then check again";
+    assert_eq!(lines(&checked, "fail"), [format!("fail  session        {ended} -> {advice}")]);
+    assert_eq!(fs::read(setup.state().join("session.json")).unwrap(), kept, "a check logs nobody in");
+    proxy.peace();
+    proxy.trouble(Which::Refresh, 0, 1, Trouble::SoftLogout);
+    proxy.trouble(Which::Sync, 0, 1, Trouble::SoftLogout);
+    let agent = setup.start().await;
+    agent.logs("begins anew").await;
+    drop(agent);
+    model.add(native());
+    assert!(setup.check(&[]).await.works);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_check_makes_no_session_in_a_restored_folder() {
     let (model, setup) = healthy().await;
     setup.start().await.kill();

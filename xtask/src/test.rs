@@ -35,6 +35,14 @@ impl Length {
             Self::Long => 50,
         }
     }
+
+    /// How many cards are open at once.
+    fn cards(self) -> u32 {
+        match self {
+            Self::Usual => 80,
+            Self::Long => 1000,
+        }
+    }
 }
 
 /// Runs every step, and stops at the first that fails. `arguments` are for `cargo test`.
@@ -58,6 +66,7 @@ pub fn run(length: Length, arguments: &[OsString]) -> Result<ExitCode> {
     let mut tests = cargo::command(&cache, ["test", "--workspace"]);
     tests.args(arguments);
     tests.envs(testbed.environment()).env("WAYBREAD_TEST_CRASHES", length.crashes().to_string());
+    tests.env("WAYBREAD_TEST_CARDS", length.cards().to_string());
     tests.env("WAYBREAD_TEST_PHONE", programs.phone);
     step("cargo test", &tests)?;
     Ok(ExitCode::SUCCESS)

@@ -274,6 +274,12 @@ impl Person {
         .await
     }
 
+    /// Waits until somebody has reacted to an event.
+    pub async fn reaction(&self, room: &RoomId, to: &EventId) {
+        let is_it = |event: &Event| matches!(&event.kind, EventKind::Reaction { target, .. } if target == to);
+        self.wait("a reaction", |seen| seen.iter().any(|event| event.room == room && is_it(event)).then_some(())).await;
+    }
+
     /// When somebody was first seen to type in the room, from a time on.
     pub fn typing_seen(&self, room: &RoomId, since: Instant) -> Option<Instant> {
         let seen = self.typing.lock().unwrap();

@@ -63,6 +63,8 @@ pub enum Which {
     Refresh,
     /// `POST .../login`.
     Login,
+    /// `GET .../whoami`.
+    WhoAmI,
     /// All.
     All,
 }
@@ -153,6 +155,7 @@ impl Shared {
                 Which::ToDevice => path.contains("/sendToDevice/"),
                 Which::Refresh => path.ends_with("/refresh"),
                 Which::Login => path.ends_with("/login"),
+                Which::WhoAmI => path.ends_with("/whoami"),
                 Which::All => true,
             };
             if !meant || rule.times == 0 {
