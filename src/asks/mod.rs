@@ -7,7 +7,7 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::Value;
-use tokio::sync::Notify;
+use tokio::sync::broadcast::{self, Receiver, error::RecvError};
 
 use crate::{
     clock::Clock,
@@ -16,6 +16,8 @@ use crate::{
 
 /// The wait after the store failed.
 const RETRY: Duration = Duration::from_secs(2);
+/// Changes that one who waits may be behind; who is further behind looks the question up again.
+const CHANGES: usize = 1024;
 
 /// The questions of an agent. A handle: clones share them.
 #[derive(Clone)]
@@ -24,14 +26,14 @@ pub struct Asks(Arc<Parts>);
 struct Parts {
     store: Store,
     clock: Arc<dyn Clock>,
-    /// Told when a question was closed or prolonged.
-    changed: Notify,
+    /// The ids of questions that were closed or prolonged.
+    changed: broadcast::Sender<Arc<str>>,
 }
 
 impl Asks {
     /// The questions in a store.
     pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
-        Self(Arc::new(Parts { store, clock, changed: Notify::new() }))
+        Self(Arc::new(Parts { store, clock, changed: broadcast::Sender::new(CHANGES) }))
     }
 
     /// Waits for what comes of a question. At its deadline it is closed with `expired`.
@@ -50,9 +52,8 @@ impl Asks {
 
     /// One look, and a wait until it is worth another.
     async fn verdict_once(&self, id: &str, expired: &Value) -> Result<Option<Value>, StoreError> {
-        let mut changed = std::pin::pin!(self.0.changed.notified());
         // From here on: what is closed between the look and the wait is not missed.
-        changed.as_mut().enable();
+        let mut changed = self.0.changed.subscribe();
         let Some(ask) = self.0.store.ask_by_id(id).await? else { return Ok(Some(expired.clone())) };
         if let Some(verdict) = ask.verdict {
             return Ok(Some(verdict));
@@ -63,7 +64,7 @@ impl Asks {
             return Ok(None);
         }
         tokio::select! {
-            () = changed => {}
+            () = concerned(&mut changed, id) => {}
             () = tokio::time::sleep(left.unsigned_abs()) => {}
         }
         Ok(None)
@@ -75,7 +76,7 @@ impl Asks {
     /// When the store fails.
     pub async fn close(&self, id: &str, verdict: &Value) -> Result<bool, StoreError> {
         let closed = self.0.store.close_ask(id, verdict).await?;
-        self.0.changed.notify_waiters();
+        self.changed(id);
         Ok(closed)
     }
 
@@ -86,7 +87,23 @@ impl Asks {
     pub async fn prolong(&self, ask: &Ask, by: Duration) -> Result<(), StoreError> {
         let until = self.0.clock.now().saturating_add(by).unwrap_or(ask.expires_at);
         self.0.store.prolong_ask(&ask.id, until).await?;
-        self.0.changed.notify_waiters();
+        self.changed(&ask.id);
         Ok(())
+    }
+
+    fn changed(&self, id: &str) {
+        // Without a receiver nobody waits.
+        let _ = self.0.changed.send(id.into());
+    }
+}
+
+/// Waits until a question may have changed.
+async fn concerned(changed: &mut Receiver<Arc<str>>, id: &str) {
+    loop {
+        match changed.recv().await {
+            Ok(one) if *one != *id => {}
+            Ok(_) | Err(RecvError::Lagged(_)) => return,
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
     }
 }
