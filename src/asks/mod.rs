@@ -91,7 +91,8 @@ impl Asks {
         Ok(())
     }
 
-    fn changed(&self, id: &str) {
+    /// Wakes whoever waits for a question that the store has closed along with something else.
+    pub fn changed(&self, id: &str) {
         // Without a receiver nobody waits.
         let _ = self.0.changed.send(id.into());
     }

@@ -9,6 +9,7 @@
 //! One file per table's verbs. All methods are one transaction each.
 
 mod asks;
+mod commands;
 mod inbox;
 mod later;
 mod outbox;
@@ -16,6 +17,7 @@ mod phone;
 mod retention;
 mod rich;
 mod seal;
+mod secrets;
 mod settings;
 mod transcript;
 
@@ -30,12 +32,16 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-pub use asks::Ask;
+pub use asks::{Ask, AskKind};
+pub use commands::ListStanding;
 pub use inbox::Received;
 pub use later::{Later, NewLater};
 pub use outbox::{Call, Cause, NewPayload, Part, Sent};
 pub use rich::Blocks;
+pub use secrets::{NewSecret, SecretName, SecretOwner, Submission};
 pub use transcript::{Line, NewLine};
+
+use crate::observe::Guard;
 
 /// What is sealed as the proof of the key.
 const PROOF: &str = "owner.proof";
@@ -48,6 +54,7 @@ pub struct Store {
     pool: SqlitePool,
     agent: OwnedUserId,
     seal: Seal,
+    guard: Guard,
 }
 
 /// Why the store did not do it. Whether it is worth another attempt is not known: a full disk may be emptied.
@@ -103,7 +110,7 @@ impl Store {
             .busy_timeout(BUSY_TIMEOUT);
         // A connection to a file does not go away, so it need not be tried before each query.
         let pool = SqlitePoolOptions::new().max_connections(4).test_before_acquire(false).connect_with(options).await?;
-        Self::with(pool, agent, key).await
+        Self::with(pool, agent, key, Guard::of_process()).await
     }
 
     /// A store in memory, gone with its last handle.
@@ -118,10 +125,10 @@ impl Store {
             .max_lifetime(None)
             .connect("sqlite::memory:")
             .await?;
-        Self::with(pool, agent, &[0; 32]).await
+        Self::with(pool, agent, &[0; 32], Guard::default()).await
     }
 
-    async fn with(pool: SqlitePool, agent: &UserId, key: &[u8; 32]) -> Result<Self, StoreError> {
+    async fn with(pool: SqlitePool, agent: &UserId, key: &[u8; 32], guard: Guard) -> Result<Self, StoreError> {
         sqlx::migrate!("src/store/migrations").run(&pool).await.map_err(|error| match error {
             MigrateError::VersionMissing(_) => StoreError::Newer,
             error => StoreError::Schema(error),
@@ -134,8 +141,9 @@ impl Store {
         if owner != agent.as_str() {
             return Err(StoreError::OtherOwner { owner, asked: agent.to_owned() });
         }
-        let store = Self { pool, agent: agent.to_owned(), seal: Seal::new(key) };
+        let store = Self { pool, agent: agent.to_owned(), seal: Seal::new(key), guard };
         store.prove_key().await?;
+        store.guard_secrets().await?;
         Ok(store)
     }
 
@@ -183,6 +191,16 @@ impl Store {
         sqlx::query("DELETE FROM position").execute(&mut *transaction).await?;
         transaction.commit().await?;
         Ok(())
+    }
+
+    /// Keeps secrets out of what is written down and shown.
+    pub fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
+    /// A short text that is the same for the same text, and tells nothing to those without the key.
+    pub(crate) fn digest(&self, text: &str) -> Result<String, StoreError> {
+        self.seal.digest(text)
     }
 
     fn agent(&self) -> &str {

@@ -26,6 +26,11 @@ impl Store {
                 before(keep.keep_transcript),
             ),
             ("DELETE FROM ask WHERE agent = ? AND verdict IS NOT NULL AND asked_at < ?", before(keep.keep_events)),
+            ("DELETE FROM command_run WHERE agent = ? AND begun_at < ?", before(keep.keep_events)),
+            (
+                "DELETE FROM form WHERE agent = ? AND ?2 >= 0 AND id NOT IN (SELECT id FROM ask WHERE agent = ?1)",
+                before(keep.keep_events).max(0),
+            ),
             ("DELETE FROM rich WHERE agent = ? AND sent_at < ?", before(keep.keep_transcript)),
         ] {
             let done = sqlx::query(query).bind(self.agent()).bind(time).execute(&mut *transaction).await?;
