@@ -21,12 +21,13 @@ use crate::{
     clock::SystemClock,
     config::{self, Config},
     conversation::{Hub, Settings, Shared},
-    http::{Endpoint, Sources},
+    http::{Endpoint, Sources, forms::Forms},
     inbox::Inbox,
-    observe::{Health, metrics},
+    observe::{Guard, Health, metrics},
     outbox::Outbox,
     phone::Phones,
     rich::Desk,
+    room_commands::{self, Commands},
     state_dir::StateDir,
     store::Store,
     tools::{Now, Toolbox},
@@ -75,8 +76,20 @@ pub async fn run(config: Config, start: Start) -> anyhow::Result<Ended> {
     let rich =
         Desk::new(outbox.clone(), store.clone(), link.clone(), config.rich.clone(), config.outbox.max_event_bytes);
     let phones = Phones::new(store.clone(), outbox.clone(), link.clone(), clock.clone(), config.phone.clone());
+    Guard::of_process().set_patterns(config.secrets.redact.clone());
+    let forms = Forms::new(store.clone(), clock.clone(), config.forms.clone());
+    let needs = room_commands::Needs {
+        store: store.clone(),
+        outbox: outbox.clone(),
+        rooms: link.clone(),
+        clock: clock.clone(),
+        desk: rich.clone(),
+        forms,
+    };
+    let commands = Commands::new(needs, room_commands::Settings::of(&config));
     let shared = Shared {
         rich,
+        commands: commands.clone(),
         phones: phones.clone(),
         set_later: Notify::new(),
         typing: Typing::new(link.clone()),
@@ -102,6 +115,7 @@ pub async fn run(config: Config, start: Start) -> anyhow::Result<Ended> {
 
     writeln!(io::stdout(), "ready: {}", link.user_id())?;
     phones.resume().await;
+    commands.resume().await;
     let confirm = match config.access.trust {
         Trust::Any | Trust::CrossSigned => Confirm::Unseen,
         Trust::Verified => Confirm::Never,

@@ -18,6 +18,7 @@ mod model;
 mod phone;
 mod reader;
 mod rich;
+mod room;
 mod secret;
 mod unknown;
 mod value;
@@ -37,6 +38,7 @@ pub use self::{
     model::{Endpoint, Model, ResponseFormat, ToolCalls},
     phone::Phone,
     rich::{Later, Rich, Switch},
+    room::{Forms, Room, Secrets},
 };
 
 /// All that the operator decides, checked. Each field is the table of its name.
@@ -64,6 +66,12 @@ pub struct Config {
     pub later: Later,
     /// The person's phone.
     pub phone: Phone,
+    /// Room commands.
+    pub room: Room,
+    /// One-time forms.
+    pub forms: Forms,
+    /// Secrets that people give.
+    pub secrets: Secrets,
     /// How long things are kept.
     pub store: Store,
     /// What is told over HTTP.
@@ -93,6 +101,9 @@ impl Config {
             rich: Rich::read(reader)?,
             later: Later::read(reader)?,
             phone: Phone::read(reader)?,
+            room: Room::read(reader)?,
+            forms: Forms::read(reader)?,
+            secrets: Secrets::read(reader)?,
             store: Store::read(reader)?,
             http: Http::read(reader)?,
             log: Log::read(reader)?,

@@ -10,10 +10,10 @@ use std::{
 };
 
 use secrecy::SecretString;
-use toml_edit::{Document, Item};
+use toml_edit::{Document, Item, TableLike, Value};
 
 use super::{
-    error::{ConfigError, Place, one_line},
+    error::{ConfigError, Place, one_line, shown},
     secret,
     value::{Found, Raw},
 };
@@ -78,6 +78,8 @@ pub(super) struct Reader {
     pub(super) keys: Vec<String>,
     /// The paths of secrets: the environment knows them, the file does not.
     pub(super) secrets: Vec<String>,
+    /// The paths of lists of tables: only the file has them.
+    pub(super) lists: Vec<String>,
 }
 
 impl Reader {
@@ -113,12 +115,43 @@ impl Reader {
             default: Source::parse(name, DEFAULT.to_owned())?,
             keys: Vec::new(),
             secrets: Vec::new(),
+            lists: Vec::new(),
         })
     }
 
     /// A table to read from, such as `model.fallback`.
     pub(super) fn table<'r>(&'r mut self, path: &'r str) -> Table<'r> {
         Table { reader: self, path }
+    }
+
+    /// The tables of a list such as `[[room.command]]` in the operator's file, each as JSON and where it stands.
+    pub(super) fn tables(&mut self, path: &str) -> Result<Vec<(Place, serde_json::Value)>, ConfigError> {
+        self.lists.push(path.to_owned());
+        let Some((file, item)) = self.file.as_ref().and_then(|file| Some((file, file.get(path)?))) else {
+            return Ok(Vec::new());
+        };
+        let place = |index: usize, span| Place::File {
+            file: file.name.clone(),
+            line: file.line(span),
+            key: format!("{path}[{index}]"),
+        };
+        match item {
+            Item::ArrayOfTables(tables) => Ok(tables
+                .iter()
+                .enumerate()
+                .map(|(index, table)| (place(index, table.span()), json_of_table(table)))
+                .collect()),
+            Item::Value(Value::Array(values)) => Ok(values
+                .iter()
+                .enumerate()
+                .map(|(index, value)| (place(index, value.span()), json_of(value)))
+                .collect()),
+            other => Err(ConfigError::Value {
+                place: Place::File { file: file.name.clone(), line: file.line(other.span()), key: path.to_owned() },
+                expected: format!("a list of tables, each with [[{path}]] before it"),
+                found: shown(file.written(other.span())),
+            }),
+        }
     }
 
     /// Where the key's value comes from, if it has one.
@@ -197,6 +230,34 @@ impl Table<'_> {
         let Some(found) = self.reader.find(&file_path) else { return Ok(None) };
         let place = found.place.clone();
         secret::from_file(&found.path()?).map_err(|problem| ConfigError::Secret { place, problem })
+    }
+}
+
+fn json_of_table(table: &dyn TableLike) -> serde_json::Value {
+    table
+        .iter()
+        .map(|(key, item)| {
+            let value = match item {
+                Item::None => serde_json::Value::Null,
+                Item::Value(value) => json_of(value),
+                Item::Table(table) => json_of_table(table),
+                Item::ArrayOfTables(tables) => tables.iter().map(|table| json_of_table(table)).collect(),
+            };
+            (key.to_owned(), value)
+        })
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+fn json_of(value: &Value) -> serde_json::Value {
+    match value {
+        Value::String(text) => text.value().as_str().into(),
+        Value::Integer(number) => (*number.value()).into(),
+        Value::Float(number) => (*number.value()).into(),
+        Value::Boolean(flag) => (*flag.value()).into(),
+        Value::Datetime(time) => time.value().to_string().into(),
+        Value::Array(values) => values.iter().map(json_of).collect(),
+        Value::InlineTable(table) => json_of_table(table),
     }
 }
 

@@ -93,6 +93,14 @@ fn every_key_is_overridden_by_the_file_and_by_the_environment_alike() {
                 let rooms = ["!a:example.org", "!b:example.org"];
                 (format!("{rooms:?}"), rooms.join(", "))
             }
+            Value::Array(_) if key == "room.private_addresses" => {
+                let addresses = ["127.0.0.1", "10.0.0.0/8"];
+                (format!("{addresses:?}"), addresses.join(", "))
+            }
+            Value::Array(_) if key == "secrets.redact" => {
+                let patterns = ["secret-[0-9]+", "token-[a-z]+"];
+                (format!("{patterns:?}"), patterns.join(", "))
+            }
             Value::Array(_) => {
                 let users = ["@alice:example.org", "*:example.com"];
                 (format!("{users:?}"), users.join(", "))
@@ -104,10 +112,15 @@ fn every_key_is_overridden_by_the_file_and_by_the_environment_alike() {
                     "agent.time_zone" => "Etc/GMT+3",
                     "model.tool_calls" => "constrained",
                     "model.response_format" => "json_object",
-                    "http.listen" => "127.0.0.1:8091",
+                    "http.listen" | "forms.listen" => "127.0.0.1:8091",
                     "log.format" => "json",
-                    "rich.complete_text" => "on",
-                    "rich.tools" | "rich.seed_reactions" | "later.tool" | "phone.tool" => "off",
+                    "rich.complete_text" | "forms.behind_proxy" => "on",
+                    "rich.tools"
+                    | "rich.seed_reactions"
+                    | "later.tool"
+                    | "phone.tool"
+                    | "room.tool"
+                    | "room.state_lists" => "off",
                     "log.filter" => "debug,waybread=trace",
                     "matrix.state_dir" | "model.script" => "/elsewhere",
                     key if key.ends_with("_file") => &secret,
@@ -217,12 +230,12 @@ fn a_bad_file_is_refused_with_file_line_and_key() {
         (
             "verbose = true",
             "config.toml:1: verbose: unknown key; known here: matrix, access, agent, model, turn, draft, outbox, \
-             inbox, rich, later, phone, store, http, log",
+             inbox, rich, later, phone, room, forms, secrets, store, http, log",
         ),
         (
             "'model.url' = 'http://example.org'",
             "config.toml:1: model.url: unknown key; known here: matrix, access, agent, model, turn, draft, outbox, \
-             inbox, rich, later, phone, store, http, log",
+             inbox, rich, later, phone, room, forms, secrets, store, http, log",
         ),
         // Secrets in the file.
         (
@@ -485,4 +498,51 @@ proptest! {
             prop_assert!(!error.to_string().contains(char::is_control), "{error}");
         }
     }
+}
+
+const COMMAND: &str = "[[room.command]]\nrooms = ['*']\nname = 'hello'\ndescription = 'Says hello.'\n\
+                       actions = [{ type = 'post', text = 'Hello.' }]\n";
+
+#[test]
+fn commands_of_rooms_are_read_from_the_file() {
+    let other = COMMAND.replace("hello", "other").replace("'*'", "'!a:example.org'");
+    let config = nowhere(Some(&format!("{COMMAND}\n{other}")), &[]);
+    let names: Vec<_> = config.room.commands.iter().map(|listed| &*listed.entry.name).collect();
+    assert_eq!(names, ["hello", "other"]);
+}
+
+#[test]
+fn a_command_that_is_wrong_is_refused_with_its_place() {
+    for (file, message) in [
+        (
+            COMMAND.replace("'post'", "'shell'"),
+            "config.toml:1: room.command[0]: action 1: there is no action \"shell\"; there are: form, post, webhook, \
+             widget, widget_close, invite, pin, topic",
+        ),
+        (
+            COMMAND.replace("rooms = ['*']", "rooms = ['lobby']"),
+            "config.toml:1: room.command[0]: rooms must be full room ids such as \"!room:example.org\", or \"*\"",
+        ),
+        (
+            format!("{COMMAND}{COMMAND}"),
+            "config.toml:6: room.command[1]: the name \"hello\" is taken in one of its rooms",
+        ),
+        (
+            "[room]\ncommand = 3".to_owned(),
+            "config.toml:2: room.command: expected a list of tables, each with [[room.command]] before it, found 3",
+        ),
+        (
+            "secrets.redact = ['(']".to_owned(),
+            "config.toml:1: secrets.redact[0]: expected a regular expression that matches more than nothing, found '('",
+        ),
+        (
+            "room.private_addresses = ['localhost']".to_owned(),
+            "config.toml:1: room.private_addresses[0]: expected an address or a network such as \"127.0.0.1\" or \
+             \"10.1.0.0/16\", found 'localhost'",
+        ),
+    ] {
+        assert_eq!(read(&file, &[]).unwrap_err().to_string(), message);
+    }
+    let error = read(COMMAND, &[("WAYBREAD_ROOM_COMMAND", "x")]).unwrap_err();
+    assert!(error.to_string().starts_with("WAYBREAD_ROOM_COMMAND: unknown variable"), "{error}");
 }

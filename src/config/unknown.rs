@@ -27,7 +27,7 @@ impl Reader {
             let below = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
             // A quoted key can hold dots itself; no key of ours does.
             let plain = !key.contains('.');
-            if plain && self.keys.contains(&below) {
+            if plain && (self.keys.contains(&below) || self.lists.contains(&below)) {
                 continue;
             }
             let place =

@@ -1,10 +1,18 @@
 //! One found value, and the kinds of value that a key can ask for. Each kind is one method: it gives the typed
 //! value, or the error that says what is expected.
 
-use std::{fmt::Display, net::SocketAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
+use std::{
+    fmt::Display,
+    net::{IpAddr, SocketAddr},
+    ops::RangeInclusive,
+    path::PathBuf,
+    time::Duration,
+};
 
+use ipnet::IpNet;
 use jiff::tz::TimeZone;
 use matrix_link::{AccessEntry, AccessList};
+use regex::{Regex, RegexBuilder};
 use reqwest::Url;
 use ruma::{OwnedRoomId, OwnedUserId, RoomId, UserId};
 use toml_edit::{Item, Value};
@@ -14,6 +22,9 @@ use super::{
     error::{ConfigError, Place, shown},
     reader::Source,
 };
+
+/// The largest regular expression, in bytes as it is compiled.
+const MAX_PATTERN: usize = 1 << 20;
 
 /// A value as it was written, and where.
 #[derive(Clone)]
@@ -140,6 +151,30 @@ impl<'a> Found<'a> {
         self.as_str()
             .and_then(|text| RoomId::parse(text).ok())
             .ok_or_else(|| self.expected("a full room id such as \"!room:example.org\""))
+    }
+
+    /// A list of networks; an address alone is a network of one.
+    pub(super) fn networks(self) -> Result<Vec<IpNet>, ConfigError> {
+        self.elements()?.into_iter().map(Found::network).collect()
+    }
+
+    fn network(self) -> Result<IpNet, ConfigError> {
+        self.as_str()
+            .and_then(|text| text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from)))
+            .ok_or_else(|| self.expected("an address or a network such as \"127.0.0.1\" or \"10.1.0.0/16\""))
+    }
+
+    /// A list of regular expressions.
+    pub(super) fn patterns(self) -> Result<Vec<Regex>, ConfigError> {
+        self.elements()?.into_iter().map(Found::pattern).collect()
+    }
+
+    fn pattern(self) -> Result<Regex, ConfigError> {
+        self.as_str()
+            .and_then(|text| RegexBuilder::new(text).size_limit(MAX_PATTERN).build().ok())
+            // What matches nothing at all stands everywhere.
+            .filter(|pattern| !pattern.is_match(""))
+            .ok_or_else(|| self.expected("a regular expression that matches more than nothing"))
     }
 
     /// A path; a relative one counts from the folder of the file that it stands in.

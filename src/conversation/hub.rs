@@ -25,6 +25,7 @@ use super::{
 use crate::{
     observe::metrics::{self, Ignored},
     outbox::Earlier,
+    room_commands,
     store::{NewLine, StoreError},
     turn::Origin,
 };
@@ -130,7 +131,9 @@ impl Hub {
             return Ok(());
         }
         if self.may_talk(event)
-            && (self.shared.phones.answered(event).await? || self.shared.phones.announced(event).await?)
+            && (self.shared.phones.answered(event).await?
+                || self.shared.phones.announced(event).await?
+                || self.shared.commands.answered(event).await?)
         {
             return Ok(());
         }
@@ -146,6 +149,9 @@ impl Hub {
                     self.tell_room(&event.room, &Input::StopSign(target.clone()));
                 }
                 self.press(event, target, key, arrival, receipt).await
+            }
+            EventKind::Other { event_type } if event_type == room_commands::STATE_TYPE => {
+                self.shared.commands.look(&event.room).await
             }
             EventKind::Membership { .. } | EventKind::Undecryptable { .. } | EventKind::Other { .. } => Ok(()),
         }
@@ -167,12 +173,17 @@ impl Hub {
         let command = Command::parse(words).filter(|_| message.kind == MessageKind::Text && self.may_talk(event));
         if command == Some(Command::Stop) {
             if self.is_carried_out(event, arrival) {
-                let addressed = direct || words != message.body.trim() || message.mentions_user(own) == Some(true);
+                let stopped = shared.commands.stop(&event.room, message.thread.as_ref());
+                let addressed =
+                    !stopped && (direct || words != message.body.trim() || message.mentions_user(own) == Some(true));
                 self.tell(key, Input::Stop { addressed }, receipt);
             }
             return Ok(());
         }
         if message.kind == MessageKind::Other {
+            return Ok(());
+        }
+        if self.may_talk(event) && shared.commands.pasted(event, message).await? {
             return Ok(());
         }
         // Only for people who may talk: others must not be able to make everybody wait for a lookup.
@@ -266,6 +277,10 @@ impl Hub {
     }
 
     async fn edit(&self, event: &Event, target: &OwnedEventId, message: &Message) -> Result<(), StoreError> {
+        if self.may_talk(event) && self.shared.commands.pasted(event, message).await? {
+            self.shared.store.strike_line(&event.room, target).await?;
+            return Ok(());
+        }
         let text = text_of(message);
         if self.shared.store.rewrite_line(&event.room, target, &event.sender, &text).await? {
             self.tell_room(&event.room, &Input::Edited(target.clone()));
@@ -286,6 +301,7 @@ impl Hub {
             self.tell_room(&event.room, &Input::Edited(edited));
         }
         self.shared.phones.redacted(event, target).await?;
+        self.shared.commands.redacted(event, target).await?;
         self.tell_room(&event.room, &Input::Redacted(target.clone()));
         Ok(())
     }

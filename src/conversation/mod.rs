@@ -36,6 +36,7 @@ use crate::{
     outbox::{Outbox, Place, Text},
     phone::Phones,
     rich::Desk,
+    room_commands::Commands,
     store::Store,
     tools::Toolbox,
     turn::{Origin, Typing},
@@ -61,6 +62,8 @@ pub struct Shared {
     pub rich: Desk,
     /// People's phones.
     pub phones: Phones,
+    /// What rooms allow the agent to run.
+    pub commands: Commands,
     /// Told when a turn was set for later.
     pub set_later: Notify,
     /// Tells the time.

@@ -306,6 +306,7 @@ pub(super) async fn toolbox(shared: &Arc<Shared>, here: &Here) -> Toolbox {
     let mut own_tools = shared.rich.tools(here).await;
     own_tools.extend(later::tool(shared, here));
     own_tools.extend(shared.phones.tool(here).await);
+    own_tools.extend(shared.commands.tool(here).await);
     shared.tools.with(own_tools)
 }
 

@@ -3,6 +3,10 @@
 //! - `/livez`: the process runs;
 //! - `/readyz`: it can do its work; 503 with what is wrong, one line each ([`Health::troubles`]);
 //! - `/metrics`: its figures, in Prometheus' text format ([`metrics`]).
+//!
+//! At an address of their own: one-time forms ([`forms`]).
+
+pub mod forms;
 
 use std::{io, net::SocketAddr};
 

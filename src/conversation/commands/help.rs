@@ -24,6 +24,8 @@ pub(super) async fn answer(shared: &Arc<Shared>, key: &Key, event: &Event) -> St
          - `!model` shows which model answers here; `!model NAME` chooses another\n\
          - `!later` lists what I have set myself for later\n\
          - `!phone here` says that you write from your phone; then I can propose things to do there\n\
+         - `!commands` lists what I may run in this room; `!run NAME` runs one for you\n\
+         - `!secrets` lists the secrets that I keep, without their values; `!forget NAME` deletes one\n\
          - `!help` shows this{tools}"
     )
 }

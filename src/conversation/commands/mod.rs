@@ -6,6 +6,8 @@ mod help;
 mod later;
 mod model;
 mod phone;
+mod room;
+mod secrets;
 
 use std::sync::Arc;
 
@@ -26,6 +28,14 @@ pub(super) enum Command<'a> {
     Later(Option<&'a str>),
     /// `!phone`, `!phone here`, `!phone off`.
     Phone(Option<&'a str>),
+    /// `!commands`.
+    Commands,
+    /// `!run NAME`.
+    Run(Option<&'a str>),
+    /// `!secrets`.
+    Secrets,
+    /// `!forget NAME`.
+    Forget(Option<&'a str>),
     /// Something else with `!` before it.
     Unknown(&'a str),
 }
@@ -44,6 +54,10 @@ impl<'a> Command<'a> {
             "model" => Self::Model(some(rest)),
             "later" => Self::Later(some(rest)),
             "phone" => Self::Phone(some(rest)),
+            "commands" => Self::Commands,
+            "run" => Self::Run(some(rest)),
+            "secrets" => Self::Secrets,
+            "forget" => Self::Forget(some(rest)),
             _ => Self::Unknown(name),
         })
     }
@@ -67,6 +81,10 @@ pub(super) async fn answer(
         Command::Model(name) => Some(model::answer(name, shared, key).await),
         Command::Later(words) => Some(later::answer(words, shared, key).await),
         Command::Phone(words) => Some(phone::answer(words, shared, key, event, message).await),
+        Command::Commands => Some(room::list(shared, key, event).await),
+        Command::Run(words) => room::run(words, shared, key, event).await,
+        Command::Secrets => Some(secrets::list(shared, key, event).await),
+        Command::Forget(name) => Some(secrets::forget(name, shared, key, event).await),
         Command::Unknown(name) => Some(format!("I don't know `!{name}`. `!help` says what I know.")),
     }
 }
@@ -88,6 +106,10 @@ mod tests {
             ("!later", Some(Command::Later(None))),
             ("!later delete 3", Some(Command::Later(Some("delete 3")))),
             ("!phone here", Some(Command::Phone(Some("here")))),
+            ("!commands", Some(Command::Commands)),
+            ("!run deploy branch=main", Some(Command::Run(Some("deploy branch=main")))),
+            ("!secrets", Some(Command::Secrets)),
+            ("!forget token", Some(Command::Forget(Some("token")))),
             ("!frobnicate now", Some(Command::Unknown("frobnicate"))),
             ("!", None),
             ("!!", None),
