@@ -10,6 +10,7 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod browser;
 mod cache;
 mod cargo;
 mod demo;

@@ -57,6 +57,11 @@ impl AgentSetup {
         self.environment.push((format!("WAYBREAD_{name}"), value.to_owned()));
     }
 
+    /// Writes the configuration's file; the environment wins over it.
+    pub fn configure(&self, text: &str) {
+        fs::write(self.folder.path().join("config.toml"), text).unwrap();
+    }
+
     pub fn user(&self) -> &OwnedUserId {
         &self.account.user
     }

@@ -120,6 +120,27 @@ impl Homeserver {
         waited.await.expect("keys were not backed up");
     }
 
+    /// Every event and all state of every room on the homeserver, as it stores them.
+    pub async fn everything(&self, admin: &Account) -> Vec<Value> {
+        let get = async |path: String| -> Value {
+            let url = format!("{}/_synapse/admin/v1/{path}", self.url);
+            self.http.get(url).bearer_auth(&admin.token).send().await.unwrap().json().await.unwrap()
+        };
+        let (mut all, mut from) = (Vec::new(), 0);
+        loop {
+            let page = get(format!("rooms?limit=100&from={from}")).await;
+            for room in page["rooms"].as_array().unwrap_or_else(|| panic!("{page}")) {
+                let room = room["room_id"].as_str().unwrap().replace('!', "%21").replace(':', "%3A");
+                all.push(get(format!("rooms/{room}/state")).await);
+                all.push(get(format!("rooms/{room}/messages?dir=b&limit=1000")).await);
+            }
+            match page["next_batch"].as_u64() {
+                Some(next) => from = next,
+                None => return all,
+            }
+        }
+    }
+
     /// Ends all sessions of an account.
     pub async fn log_out_everywhere(&self, account: &Account) {
         let url = format!("{}/_matrix/client/v3/logout/all", self.url);

@@ -9,8 +9,8 @@ use std::{
 
 use async_trait::async_trait;
 use matrix_link::{
-    AccessList, Account as LinkAccount, Batch, Comparison, Credentials, Event, EventKind, Link, Message, NewRoom,
-    Outgoing, Payload, Rooms, Sender, Sink, SinkError, SyncLimits, Trust, Undecrypted, Verifier, VerifyError,
+    AccessList, Account as LinkAccount, ActError, Batch, Comparison, Credentials, Event, EventKind, Link, Message,
+    NewRoom, Outgoing, Payload, Rooms, Sender, Sink, SinkError, SyncLimits, Trust, Undecrypted, Verifier, VerifyError,
 };
 use ruma::{EventId, OwnedDeviceId, OwnedEventId, OwnedRoomId, OwnedUserId, RoomId, TransactionId, UserId};
 use secrecy::SecretString;
@@ -239,6 +239,55 @@ impl Person {
         let payload = Payload::Event { event_type: event_type.to_owned(), content };
         let outgoing = Outgoing { room: room.to_owned(), txn: TransactionId::new(), payload };
         self.link.send(&outgoing).await.unwrap()
+    }
+
+    /// Sets state of a room, if the homeserver lets her.
+    pub async fn sets(&self, room: &RoomId, event_type: &str, content: Value) -> Result<(), ActError> {
+        self.link.set_state(room, event_type, "", content).await.map(|_| ())
+    }
+
+    /// A room's state as she sees it.
+    pub async fn state(&self, room: &RoomId, event_type: &str, key: &str) -> Option<Value> {
+        self.link.state_event(room, event_type, key).await.map(|event| event.content)
+    }
+
+    /// Waits until a room's state is so.
+    pub async fn until_state(
+        &self,
+        room: &RoomId,
+        event_type: &str,
+        key: &str,
+        is_so: impl Fn(&Value) -> bool,
+    ) -> Value {
+        let waited = timeout(WAIT, async {
+            loop {
+                if let Some(content) = self.state(room, event_type, key).await
+                    && is_so(&content)
+                {
+                    return content;
+                }
+                sleep(Duration::from_millis(100)).await;
+            }
+        });
+        waited.await.unwrap_or_else(|_| panic!("the state {event_type} is never so"))
+    }
+
+    /// Waits until somebody has written a message with this in any room, and gives the room and the text.
+    pub async fn finds(&self, sender: &UserId, text: &str) -> (OwnedRoomId, String) {
+        self.wait(&format!("a message with {text}"), |seen| {
+            seen.iter().rev().filter(|event| event.sender == sender).find_map(|event| match &event.kind {
+                EventKind::Message(message) if message.body.contains(text) => {
+                    Some((event.room.clone(), message.body.clone()))
+                }
+                _ => None,
+            })
+        })
+        .await
+    }
+
+    /// All that she has seen, decrypted.
+    pub fn everything(&self) -> String {
+        format!("{:?}", self.seen.borrow())
     }
 
     /// The messages of `sender` in a room as they stand now, oldest first.
