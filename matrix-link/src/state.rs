@@ -1,7 +1,10 @@
 //! A room's state, and what people may do with it: the SDK's own computation, creators of newer rooms included.
 
+use std::time::Duration;
+
 use matrix_sdk::{
     EncryptionState, Error, Room, RoomMemberships, RoomState, deserialized_responses::RawAnySyncOrStrippedState,
+    room::RoomMember,
 };
 use ruma::{
     OwnedEventId, OwnedRoomId, OwnedUserId, RoomId, UserId,
@@ -11,8 +14,12 @@ use ruma::{
     },
 };
 use serde_json::Value;
+use tokio::time::timeout;
 
 use crate::{FetchError, Link, NewRoom};
+
+/// How long the look-up of somebody's membership may take: whoever asks is held up by it.
+const LOOKUP_WITHIN: Duration = Duration::from_secs(5);
 
 /// A state event as the last sync has it.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,7 +94,7 @@ impl Link {
     }
 
     pub(crate) async fn power_of(&self, room: &RoomId, user: &UserId) -> Option<Power> {
-        let member = self.room(room)?.get_member(user).await.ok()??;
+        let member = member(&self.room(room)?, user).await?;
         (*member.membership() == MembershipState::Join).then(|| match member.power_level() {
             UserPowerLevel::Int(level) => Power::Level(level.into()),
             _ => Power::Infinite,
@@ -96,7 +103,7 @@ impl Link {
 
     pub(crate) async fn is_allowed(&self, room: &RoomId, user: &UserId, act: Act<'_>) -> bool {
         let Some(room) = self.room(room).filter(|room| room.state() == RoomState::Joined) else { return false };
-        let Ok(Some(member)) = room.get_member(user).await else { return false };
+        let Some(member) = member(&room, user).await else { return false };
         *member.membership() == MembershipState::Join
             && match act {
                 Act::SetState(event_type) => member.can_send_state(event_type.into()),
@@ -131,6 +138,11 @@ impl Link {
         let found = self.room(room).filter(|room| room.state() == RoomState::Joined);
         found.ok_or_else(|| ActError::NotInRoom(room.to_owned()))
     }
+}
+
+/// Somebody's membership, asked from the server where it is not known.
+async fn member(room: &Room, user: &UserId) -> Option<RoomMember> {
+    timeout(LOOKUP_WITHIN, room.get_member(user)).await.ok()?.ok()?
 }
 
 #[cfg(test)]

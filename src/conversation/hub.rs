@@ -173,7 +173,7 @@ impl Hub {
         let command = Command::parse(words).filter(|_| message.kind == MessageKind::Text && self.may_talk(event));
         if command == Some(Command::Stop) {
             if self.is_carried_out(event, arrival) {
-                let stopped = shared.commands.stop(&event.room, message.thread.as_ref());
+                let stopped = shared.commands.stop(event, message.thread.as_ref()).await?;
                 let addressed =
                     !stopped && (direct || words != message.body.trim() || message.mentions_user(own) == Some(true));
                 self.tell(key, Input::Stop { addressed }, receipt);
@@ -231,6 +231,10 @@ impl Hub {
         match reason {
             None if is_stop_word(words) => self.tell(key, Input::StopWord(event.sender.clone()), receipt),
             None => {}
+            // What is not the task's to stop; a turn that runs here ends too.
+            Some(_) if is_stop_word(words) && shared.commands.stop(event, key.thread.as_ref()).await? => {
+                self.tell(key, Input::Stop { addressed: false }, receipt);
+            }
             Some(_) => {
                 let mut capabilities = capabilities(message);
                 if shared.phones.sent_from_phone(event, message).await? {

@@ -26,7 +26,7 @@ const CODE: &[u8] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
 const CODE_LENGTH: usize = 4;
 
 /// A room's list in its state.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct StateList {
     pub(super) list: List,
     pub(super) hash: String,
@@ -90,16 +90,19 @@ impl Commands {
         }
         let Standing::Unconfirmed(list) = self.standing(room).await? else { return Ok(()) };
         if self.parts().store.tell_command_list(room, &list.hash).await? {
-            self.show(room, &list).await;
+            self.show(room, list);
         }
         Ok(())
     }
 
-    /// Shows a list and asks for its confirmation.
-    pub(super) async fn show(&self, room: &RoomId, list: &StateList) {
-        if let Err(error) = self.ask_to_confirm(room, list).await {
-            tracing::error!(error = &error as &dyn std::error::Error, "a list of commands is not shown");
-        }
+    /// Shows a list and asks for its confirmation. Whoever calls does not wait until it is sent.
+    pub(super) fn show(&self, room: &RoomId, list: StateList) {
+        let (commands, room) = (self.clone(), room.to_owned());
+        tokio::spawn(async move {
+            if let Err(error) = commands.ask_to_confirm(&room, &list).await {
+                tracing::error!(error = &error as &dyn std::error::Error, "a list of commands is not shown");
+            }
+        });
     }
 
     async fn ask_to_confirm(&self, room: &RoomId, list: &StateList) -> Result<(), Refusal> {
@@ -113,6 +116,10 @@ impl Commands {
         let id = format!("list-{}-{code}", list.hash);
         let origin = OwnedEventId::try_from(format!("${id}")).map_err(|_| Refusal::call("no id"))?;
         let call = Call { origin, arguments: format!("list of {room}") };
+        // Whatever was shown before is not what stands there now, or has another code.
+        for earlier in parts.store.open_asks(AskKind::List).await?.iter().filter(|ask| ask.room == room) {
+            parts.asks.close(&earlier.id, &json!("replaced")).await?;
+        }
         let nothing_works = list.list.entries.is_empty();
         let content = Text { mentions: vec![list.sender.clone()], ..Text::notice(card(list, &code)) }.content();
         let now = parts.clock.now();
@@ -154,6 +161,9 @@ impl Commands {
             return Ok(false);
         }
         let word = match ask.verdict {
+            None if ask.expires_at <= self.parts().clock.now() => {
+                "That was shown too long ago; `!commands` shows how the list stands now.".to_owned()
+            }
             Some(_) => "That list has been answered already; `!commands` shows how it stands.".to_owned(),
             None => self.decide(event, &ask, target, said).await?,
         };

@@ -1,11 +1,10 @@
 //! A secret that somebody writes into the chat while a form waits for it: it is left out of all that is kept and shown to
 //! the model, and its sender is told to take it back.
 
-use jiff::Timestamp;
 use matrix_link::{Event, Message};
 
 use super::Commands;
-use crate::store::{AskKind, StoreError};
+use crate::store::StoreError;
 
 /// Characters of a word that may be a token.
 const MIN_TOKEN: usize = 20;
@@ -24,7 +23,7 @@ impl Commands {
     pub async fn pasted(&self, event: &Event, message: &Message) -> Result<bool, StoreError> {
         let store = &self.parts().store;
         if !(looks_like_a_secret(&message.body) || store.guard().hits(&message.body))
-            || store.count_asks(&event.sender, AskKind::Form, Timestamp::MAX).await?.0 == 0
+            || !store.has_open_form(&event.sender, self.parts().clock.now()).await?
         {
             return Ok(false);
         }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use matrix_link::{Act, Event};
-use ruma::{OwnedEventId, OwnedRoomId, RoomId};
+use ruma::{OwnedEventId, OwnedRoomId};
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
@@ -18,8 +18,9 @@ use super::{
     list::Entry,
 };
 use crate::{
+    http::forms::FormVerdict,
     rich::Here,
-    store::{Call, StoreError},
+    store::{AskKind, Call, StoreError},
 };
 
 /// Runs by hand at once in one room or thread, at most.
@@ -150,9 +151,20 @@ impl Commands {
         None
     }
 
-    /// Stops what people have run by hand in a room or thread. Says whether there was anything.
-    pub fn stop(&self, room: &RoomId, thread: Option<&OwnedEventId>) -> bool {
-        self.parts().by_hand.stop(&(room.to_owned(), thread.cloned()))
+    /// A person says stop: what runs by hand in that room or thread ends, and the forms whose addresses were sent to them
+    /// there are taken back. Says whether there was anything.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn stop(&self, event: &Event, thread: Option<&OwnedEventId>) -> Result<bool, StoreError> {
+        let parts = self.parts();
+        let mut stopped = parts.by_hand.stop(&(event.room.clone(), thread.cloned()));
+        for form in parts.store.open_asks(AskKind::Form).await? {
+            if form.room == event.room && form.person == event.sender {
+                stopped |= parts.asks.close(&form.id, &FormVerdict::Withdrawn.to_value()).await?;
+            }
+        }
+        Ok(stopped)
     }
 
     /// What `!commands` answers: the list, and for each command whether this person can run it now.
@@ -187,7 +199,7 @@ impl Commands {
                     let may = rooms.may(&here.room, &event.sender, Act::SetState(STATE_TYPE)).await;
                     if may {
                         self.parts().store.tell_command_list(&here.room, &own.hash).await?;
-                        self.show(&here.room, &own).await;
+                        self.show(&here.room, own.clone());
                     }
                     parts.push(format!(
                         "This room has a list of its own that nobody has confirmed (`{}`), so I leave it alone.",

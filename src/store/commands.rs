@@ -59,6 +59,22 @@ impl Store {
         Ok(bound.rows_affected() > 0)
     }
 
+    /// Whether a form is open for a person.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn has_open_form(&self, person: &UserId, now: Timestamp) -> Result<bool, StoreError> {
+        let query =
+            "SELECT EXISTS (SELECT 1 FROM ask WHERE agent = ? AND person = ? AND kind = 'form' AND verdict IS NULL
+                     AND event_id IS NOT NULL AND expires_at > ?)";
+        Ok(sqlx::query_scalar(query)
+            .bind(self.agent())
+            .bind(person.as_str())
+            .bind(now.as_millisecond())
+            .fetch_one(&self.pool)
+            .await?)
+    }
+
     /// The forms whose end was not told yet, open ones among them.
     ///
     /// # Errors

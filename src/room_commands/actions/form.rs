@@ -119,7 +119,8 @@ impl Action for Form {
         let call = step.call("form");
         // What was begun anew goes on with the form that is open.
         let ask = match step.store().ask_by_call(&call).await? {
-            Some(ask) => ask,
+            Some(ask) if ask.event.is_some() => ask,
+            Some(ask) => self.sent(step, ask, &call).await?,
             None => self.open(step, &call).await?,
         };
         let person = step.rooms().display_name(&step.here.room, &step.here.person).await;
@@ -195,18 +196,45 @@ impl Form {
         );
         let content = Text { mentions: vec![here.person.clone()], ..Text::notice(text) }.content();
         let place = Place { thread: here.thread.clone().filter(|_| room == here.room), reply_to: None };
-        let event = parts.outbox.send(room.clone(), place, content, Some(Cause::Call(call.clone()))).await?;
-        let until = parts.clock.now().saturating_add(parts.forms.open_for()).unwrap_or(ask.expires_at);
-        parts.store.asked(&ask.id, &event, until).await?;
-        let ask = Ask { event: Some(event), expires_at: until, ..ask };
+        let sent = parts.outbox.send(room.clone(), place, content, Some(Cause::Call(call.clone()))).await;
+        let event = match sent {
+            Ok(event) => event,
+            Err(error) => {
+                parts.asks.close(&ask.id, &FormVerdict::Withdrawn.to_value()).await?;
+                return Err(error.into());
+            }
+        };
         if room != here.room {
             let person = parts.rooms.display_name(&here.room, &here.person).await;
             let title = &self.spec.title;
             step.commands.say(&here.room, here.thread.clone(), &format!("🔐 I have sent {person} a form: {title}."));
         }
-        keep(step.commands.clone(), ask.clone());
-        Ok(ask)
+        posted(step, ask, event).await
     }
+
+    /// A form of an earlier run, which ended before it was known that its address is sent.
+    async fn sent(&self, step: &Step<'_>, ask: Ask, call: &Call) -> Result<Ask, Refusal> {
+        let parts = step.commands.parts();
+        parts.outbox.taken_up(&ask.room).await;
+        match parts.store.sent_by(call).await? {
+            Some(event) => posted(step, ask, event).await,
+            // The address is known to nobody any more: the store has its digest.
+            None => {
+                parts.asks.close(&ask.id, &FormVerdict::Withdrawn.to_value()).await?;
+                Err(Refusal::call("I was restarted before the form was sent; run the command again"))
+            }
+        }
+    }
+}
+
+/// The address of a form stands in the private room: from now on its time runs.
+async fn posted(step: &Step<'_>, ask: Ask, event: OwnedEventId) -> Result<Ask, Refusal> {
+    let parts = step.commands.parts();
+    let until = parts.clock.now().saturating_add(parts.forms.open_for()).unwrap_or(ask.expires_at);
+    parts.store.asked(&ask.id, &event, until).await?;
+    let ask = Ask { event: Some(event), expires_at: until, ..ask };
+    keep(step.commands.clone(), ask.clone());
+    Ok(ask)
 }
 
 /// Takes a form back when nobody waits for it any more: its turn was stopped.
@@ -236,7 +264,7 @@ impl Drop for Waiting {
 /// Goes on with the forms that an earlier run has left open, or has not told the end of.
 pub(in crate::room_commands) async fn resume(commands: &Commands, at_least: Duration) -> Result<(), StoreError> {
     for ask in commands.parts().store.untold_forms().await? {
-        if ask.verdict.is_none() {
+        if ask.verdict.is_none() && ask.event.is_some() {
             // Who was about to send it when the process ended gets a moment more.
             commands.parts().asks.prolong(&ask, at_least).await?;
         }
