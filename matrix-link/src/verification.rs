@@ -32,6 +32,11 @@ use crate::{Link, Rooms};
 
 /// From the request to the end; the specification's own limit.
 const TIME_LIMIT: Duration = Duration::from_secs(600);
+/// A request that none of our own other devices has accepted by then is made again: a device that has not heard of ours
+/// yet drops it without a word.
+const ASK_AGAIN: Duration = Duration::from_secs(30);
+/// Until our own other devices, where they are online, have heard of a new one.
+const NEW_DEVICE_HEARD_OF: Duration = Duration::from_secs(3);
 /// After the end the signature is uploaded and shown to us by a sync: so often and so far apart we look for it.
 const SIGNED_ATTEMPTS: u32 = 20;
 const SIGNED_EVERY: Duration = Duration::from_millis(500);
@@ -236,6 +241,37 @@ impl Link {
             device.request_verification_with_methods(methods).await?
         };
         self.conclude(&request, &Confirm::By(verifier)).await
+    }
+
+    /// Verifies this device, which is new, with any other one of the same account. Sync must run beside it.
+    ///
+    /// # Errors
+    /// See [`VerifyError`].
+    pub async fn verify_own_device(&self, verifier: &dyn Verifier) -> Result<(), VerifyError> {
+        let request = timeout(TIME_LIMIT, self.accepted_request()).await.unwrap_or(Err(VerifyError::TimedOut))?;
+        self.conclude(&request, &Confirm::By(verifier)).await
+    }
+
+    /// Asks all our other devices until one accepts.
+    async fn accepted_request(&self) -> Result<VerificationRequest, VerifyError> {
+        sleep(NEW_DEVICE_HEARD_OF).await;
+        let identity = self.client.encryption().request_user_identity(&self.user).await?;
+        let identity = identity.ok_or_else(|| VerifyError::NoIdentity(self.user.clone()))?;
+        loop {
+            let request = identity.request_verification_with_methods(vec![VerificationMethod::SasV1]).await?;
+            let heard = async {
+                let mut changes = request.changes();
+                while matches!(request.state(), VerificationRequestState::Created { .. }) {
+                    if changes.next().await.is_none() {
+                        break;
+                    }
+                }
+            };
+            if timeout(ASK_AGAIN, heard).await.is_ok() {
+                return Ok(request);
+            }
+            request.cancel().await?;
+        }
     }
 
     /// Brings a request to its end in time, on either side.

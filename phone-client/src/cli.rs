@@ -75,6 +75,9 @@ struct Login {
     /// A file with your recovery key; asked for without it.
     #[arg(long, value_name = "FILE")]
     recovery_key_file: Option<PathBuf>,
+    /// Compares emoji with another device of yours, and asks for no recovery key.
+    #[arg(long, conflicts_with = "recovery_key_file")]
+    emoji: bool,
 }
 
 /// With whom.
@@ -137,6 +140,7 @@ impl Cli {
                 };
                 let proof = match &login.recovery_key_file {
                     Some(file) => Proof::RecoveryKey(secret_in(file)?),
+                    None if login.emoji => Proof::Emoji,
                     None => Proof::Asked,
                 };
                 login::log_in(&identity, &state_dir, password, proof).await

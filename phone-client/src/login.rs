@@ -17,6 +17,8 @@ use crate::{account::Identity, prompt, sink::Discard};
 pub(crate) enum Proof {
     /// By the account's recovery key.
     RecoveryKey(SecretString),
+    /// By emoji, compared with another device of theirs.
+    Emoji,
     /// As the person likes, asked when it is needed.
     Asked,
 }
@@ -36,12 +38,18 @@ pub(crate) async fn log_in(
         keep(state_dir, key)?;
     }
     let mut report = link.establish_trust().await;
-    if !report.device_signed && report.secrets_missing && matches!(proof, Proof::Asked) {
-        let key = prompt::secret("Recovery key (or Enter, to compare emoji with another device of yours): ")?;
-        if key.expose_secret().is_empty() {
-            by_emoji(&link, &identity.user).await?;
-        } else {
-            keep(state_dir, &key)?;
+    if !report.device_signed && report.secrets_missing {
+        match proof {
+            Proof::RecoveryKey(_) => {}
+            Proof::Emoji => by_emoji(&link).await?,
+            Proof::Asked => {
+                let key = prompt::secret("Recovery key (or Enter, to compare emoji with another device of yours): ")?;
+                if key.expose_secret().is_empty() {
+                    by_emoji(&link).await?;
+                } else {
+                    keep(state_dir, &key)?;
+                }
+            }
         }
         report = link.establish_trust().await;
     }
@@ -67,11 +75,11 @@ fn keep(state_dir: &Path, key: &SecretString) -> anyhow::Result<()> {
     write_private(&state_dir.join("recovery-key"), line.as_bytes()).context("the recovery key can't be written")
 }
 
-async fn by_emoji(link: &Link, user: &UserId) -> anyhow::Result<()> {
+async fn by_emoji(link: &Link) -> anyhow::Result<()> {
     prompt::line("Accept the request on your other device, and compare.");
     let compared = tokio::select! {
         ended = link.run_sync(&Discard) => { ended.context("the sync has ended")?; Ok(()) }
-        compared = link.verify(user, &AtTheTerminal) => compared,
+        compared = link.verify_own_device(&AtTheTerminal) => compared,
     };
     compared.context("not verified")
 }

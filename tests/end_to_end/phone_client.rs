@@ -3,6 +3,7 @@
 
 use std::{
     fs,
+    io::Write,
     os::unix::fs::PermissionsExt,
     path::PathBuf,
     process::{Child, Command, Output, Stdio},
@@ -248,9 +249,7 @@ async fn a_phone_ignores_the_cards_of_an_agent_whose_key_has_changed() {
     scene.phone.next(0, "", 0);
     scene._agent.stop();
     scene._agent = scene.setup.start_with(&["--reset-identity"]).await;
-    while scene.alice.key_of(scene.setup.user()).await == key {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+    scene.alice.key_other_than(scene.setup.user(), &key).await;
     scene.ask("Nobody is there.").await;
     scene.card(0, "expired").await;
     assert_eq!((scene.phone.got("asked").len(), scene.phone.got("done").len()), (0, 0));
@@ -258,6 +257,32 @@ async fn a_phone_ignores_the_cards_of_an_agent_whose_key_has_changed() {
     let checked = scene.phone.does(&["check"]).await;
     let checked = String::from_utf8(checked.stdout).unwrap();
     assert!(checked.contains("none is paired"), "{checked}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_is_verified_by_emoji_that_the_person_compares_with_another_device() {
+    let homeserver = Homeserver::relaxed();
+    let account = homeserver.account("alice").await;
+    let alice = Person::at(&homeserver, &account).await;
+    let answering = alice.answers_verifications();
+    let log_in = async |phone: &Phone, word: &'static str| {
+        fs::write(phone.path("password"), &account.password).unwrap();
+        let password = phone.path("password").display().to_string();
+        let arguments = ["login", "--homeserver", &homeserver.url, "--user", account.user.as_str()];
+        let mut command = phone.command(&[&arguments[..], &["--password-file", &password, "--emoji"]].concat());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        process.stdin.take().unwrap().write_all(word.as_bytes()).unwrap();
+        let output = tokio::task::spawn_blocking(move || process.wait_with_output()).await.unwrap().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.success(), [text(output.stdout), text(output.stderr)].concat())
+    };
+
+    let (same, said) = log_in(&Phone::new(), "yes\n").await;
+    assert!(same && said.contains("verified as yours"), "{said}");
+    let (same, said) = log_in(&Phone::new(), "no\n").await;
+    assert!(!same && said.contains("the emoji are not the same") && !said.contains("verified as yours"), "{said}");
+    answering.abort();
 }
 
 fn phone_device(phone: &Phone) -> String {

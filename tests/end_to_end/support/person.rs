@@ -9,14 +9,19 @@ use std::{
 
 use async_trait::async_trait;
 use matrix_link::{
-    AccessList, Account as LinkAccount, ActError, Batch, Comparison, Credentials, Event, EventKind, Link, Message,
-    NewRoom, Outgoing, Payload, Rooms, Sender, Sink, SinkError, SyncLimits, Trust, Undecrypted, Verifier, VerifyError,
+    AccessList, Account as LinkAccount, ActError, Batch, Comparison, Confirm, Credentials, Event, EventKind, Link,
+    Message, NewRoom, Outgoing, Payload, Rooms, Sender, Sink, SinkError, SyncLimits, Trust, Undecrypted, Verifier,
+    VerifyError,
 };
 use ruma::{EventId, OwnedDeviceId, OwnedEventId, OwnedRoomId, OwnedUserId, RoomId, TransactionId, UserId};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::{sync::watch, task::JoinHandle, time::timeout};
+use tokio::{
+    sync::watch,
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
 
 use super::{Account, Homeserver};
 
@@ -140,6 +145,16 @@ impl Person {
         self.link.identity_key(user).await.unwrap()
     }
 
+    /// Waits until somebody's identity is another than it was.
+    pub async fn key_other_than(&self, user: &UserId, key: &str) {
+        let changed = async {
+            while self.key_of(user).await == key {
+                sleep(Duration::from_millis(200)).await;
+            }
+        };
+        timeout(WAIT, changed).await.expect("the identity stays as it is");
+    }
+
     /// An encrypted direct room with the agent, who has joined it.
     pub async fn direct_room(&self, agent: &UserId) -> OwnedRoomId {
         let room = self.link.create_room(NewRoom::Direct(agent.to_owned())).await.unwrap();
@@ -223,6 +238,12 @@ impl Person {
         timeout(WAIT, self.link.verify(user, &compare)).await.expect("the verification does not end")?;
         assert!(self.link.has_verified(user).await);
         Ok(compare.0.into_inner().unwrap())
+    }
+
+    /// Compares emoji with whoever asks for it, and finds them the same, until the task is aborted.
+    pub fn answers_verifications(&self) -> JoinHandle<()> {
+        let link = self.link.clone();
+        tokio::spawn(async move { link.answer_verifications(&Confirm::By(&Compare::default())).await })
     }
 
     /// Replaces the person's identity.
