@@ -83,8 +83,8 @@ pub trait Rooms: Send + Sync {
     /// Whether `user` is in the room and may do this there.
     async fn may(&self, room: &RoomId, user: &UserId, act: Act<'_>) -> bool;
 
-    /// An encrypted room with `user` and nobody else: `here` if it is one, else a direct room, which is made where there
-    /// is none.
+    /// An encrypted direct room with `user` and nobody else: `here` if it is one, else another, which is made where there is
+    /// none.
     ///
     /// # Errors
     /// When there is none and the server does not make one.

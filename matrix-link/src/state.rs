@@ -111,12 +111,13 @@ impl Link {
             }
     }
 
-    /// An encrypted room in which nobody is or is asked in but `user` and we: `here` if it is one, else one of our direct
+    /// An encrypted direct room in which nobody is or is asked in but `user` and we: `here` if it is one, else one of our direct
     /// rooms, else a new one.
     pub(crate) async fn room_alone_with(&self, user: &UserId, here: &RoomId) -> Result<OwnedRoomId, FetchError> {
         let known = self.room(here).into_iter().chain(self.client.get_dm_rooms(user));
         for room in known {
-            if self.is_alone_with(&room, user).await {
+            // Others may be asked into a room that is not meant to be for two.
+            if room.is_direct().await.unwrap_or_default() && self.is_alone_with(&room, user).await {
                 return Ok(room.room_id().to_owned());
             }
         }

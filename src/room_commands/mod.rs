@@ -188,16 +188,17 @@ impl Commands {
             Ok(inputs) => inputs,
             Err(reason) => return Ok(Err(Refused::Inputs { command: name.to_owned(), reason })),
         };
+        // What was begun goes on: its conditions held then, and it may be what has changed them.
+        if self.0.store.command_run(&call_of(here, entry, &inputs)).await?.is_some() {
+            return Ok(Ok((entry.clone(), inputs)));
+        }
         let may = check::check(entry, here, self.0.rooms.as_ref(), &self.0.store).await?;
         Ok(may.map(|()| (entry.clone(), inputs)))
     }
 
     /// Runs a command that was prepared, for a turn. The same call in the same turn is run once.
     async fn carry_out(&self, entry: &Entry, here: &Here, inputs: &Map<String, Value>) -> Result<Ended, StoreError> {
-        let call = Call {
-            origin: here.origin.clone(),
-            arguments: format!("{} {} {}", tool::NAME, entry.name, Value::from(inputs.clone())),
-        };
+        let call = call_of(here, entry, inputs);
         let kept = self.0.store.command_run(&call).await?.and_then(|kept| serde_json::from_value(kept).ok());
         chain::run(self, entry, here, inputs, &call, kept.unwrap_or_else(Progress::new)).await
     }
@@ -262,6 +263,12 @@ impl Commands {
         let text = strtime::format("%H:%M on %-d %B %Y", &there).unwrap_or_else(|_| there.to_string());
         format!("at {text} ({})", zone.iana_name().unwrap_or("UTC"))
     }
+}
+
+/// What a command of a turn is known by in the store: the same when the turn is begun anew.
+fn call_of(here: &Here, entry: &Entry, inputs: &Map<String, Value>) -> Call {
+    let arguments = format!("{} {} {}", tool::NAME, entry.name, Value::from(inputs.clone()));
+    Call { origin: here.origin.clone(), arguments }
 }
 
 impl Progress {

@@ -9,13 +9,15 @@ use axum::{
     http::{Request, StatusCode, header},
 };
 use matrix_link::Power;
+use ruma::{owned_event_id, owned_room_id, owned_user_id, user_id};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use super::{Listed, STATE_TYPE};
 use crate::{
     http::forms,
-    testing::{ALICE, BOB, DIRECT, GROUP, House, Incoming, Setup, at_once},
+    store::{Call, NewSecret, SecretOwner, Store, Submission},
+    testing::{ALICE, Answer, BOB, DIRECT, GROUP, House, Incoming, Setup, at_once},
 };
 
 /// The room that the agent shares with alice alone.
@@ -603,4 +605,109 @@ async fn what_was_stored_is_told_in_the_private_room_and_deleted_from_there() {
     house.say(ALICE, PRIVATE, "!forget git-token").await;
     house.pass(Duration::from_secs(10)).await;
     insta::assert_snapshot!("private", house.room(PRIVATE).join("\n---\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_in_the_private_room_takes_the_form_back_too() {
+    let house = house([call("connect-git", Value::Null), say("It was taken back.")], [connect()]).await;
+    house.receive(Incoming::message(ALICE, GROUP, "connect").mention()).await;
+    form_is_there(&house).await;
+    house.say(ALICE, PRIVATE, "stop").await;
+    house.quiet().await;
+    house.pass(Duration::from_secs(5)).await;
+    assert!(told(&house, 1).contains("the form was taken back before it was sent"), "{}", told(&house, 1));
+    assert_eq!(house.room(PRIVATE).len(), 1, "{:?}", house.room(PRIVATE));
+    assert!(house.room(PRIVATE)[0].contains("Taken back"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_form_whose_address_was_on_its_way_when_the_process_ended_is_sent_once() {
+    let first = House::with(script([call("connect-git", Value::Null)]), |setup| {
+        listed(setup, [connect()]);
+        setup.server.answer([Answer::Hang]);
+    })
+    .await;
+    first.receive(Incoming::message(ALICE, GROUP, "connect").mention()).await;
+    first.until("the message is on its way", |house| !house.server.attempts().is_empty()).await;
+    let (server, store) = (first.server.clone(), first.store.clone());
+    drop(first);
+    let house = House::with(script([call("connect-git", Value::Null), say("It is connected.")]), |setup| {
+        (setup.server, setup.store) = (server, store);
+        setup.after = Duration::from_secs(30);
+        listed(setup, [connect()]);
+    })
+    .await;
+    let path = form_is_there(&house).await;
+    house.pass(Duration::from_secs(5)).await;
+    Browser::opens(&house, &path).await.sends(&[("repository", "example/app"), ("token", TOKEN)]).await;
+    house.quiet().await;
+    assert_eq!(house.room(GROUP).last().unwrap(), "It is connected.");
+    let forms =
+        house.server.contents().iter().filter(|one| one.to_string().contains("This form is for you alone")).count();
+    assert_eq!(forms, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_can_not_be_repeated_is_not_begun_again_after_a_crash() {
+    let hook = json!({"name": "hook", "description": "Calls.", "actions": [
+        {"type": "webhook", "url": "https://ci.example.org/"},
+        {"type": "post", "text": "Called."},
+    ]});
+    let store = at_once(Store::in_memory(&owned_user_id!("@waybread:example.org"))).await.unwrap();
+    let by_hand =
+        json!({"room": GROUP, "thread": null, "person": ALICE, "origin": "$x", "command": "hook", "inputs": {}});
+    let progress =
+        json!({"run": "r", "effects": [], "made": {"posted": null, "form": {}}, "begun": true, "by_hand": by_hand});
+    let begun = Call { origin: owned_event_id!("$x"), arguments: "!run".into() };
+    at_once(store.keep_command_run(&begun, &progress, jiff::Timestamp::UNIX_EPOCH)).await.unwrap();
+    let house = House::with(script([]), |setup| {
+        setup.store = store.clone();
+        listed(setup, [hook]);
+    })
+    .await;
+    house.pass(Duration::from_secs(5)).await;
+    assert_eq!(
+        house.room(GROUP),
+        [
+            "notice: hook stopped at action 1 of 2 (calls ci.example.org): I was restarted in the middle of it; whether it was \
+          done is not known, so it is not repeated.\nNothing was done before it."
+        ]
+    );
+    assert_eq!(at_once(store.command_runs()).await.unwrap(), Vec::<Value>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_form_that_is_sent_before_its_turn_has_begun_anew_completes_it_all_the_same() {
+    let first = house([call("connect-git", Value::Null)], [connect()]).await;
+    first.receive(Incoming::message(ALICE, GROUP, "connect").mention()).await;
+    let path = form_is_there(&first).await;
+    let id = path.split('/').nth(2).unwrap().to_owned();
+    let (server, store) = (first.server.clone(), first.store.clone());
+    drop(first);
+    let verdict = forms::FormVerdict::Given(forms::Submitted {
+        fields: vec!["repository".into(), "token".into()],
+        plain: [("repository".to_owned(), "example/app".to_owned())].into(),
+        secrets: vec!["git-token".into()],
+        browser: "Firefox on Linux".into(),
+        at: 0,
+    });
+    let submission = Submission {
+        ask: &id,
+        verdict: &verdict.to_value(),
+        owner: &SecretOwner::Room(owned_room_id!("!group:example.org")),
+        set_by: user_id!("@alice:example.org"),
+        secrets: &[NewSecret { name: "git-token".into(), value: TOKEN.to_owned().into() }],
+        at: "2026-03-29T00:31:00Z".parse().unwrap(),
+    };
+    assert!(at_once(store.submit_form(&submission)).await.unwrap());
+    let house = House::with(script([call("connect-git", Value::Null), say("It is connected.")]), |setup| {
+        (setup.server, setup.store) = (server, store);
+        setup.after = Duration::from_secs(120);
+        listed(setup, [connect()]);
+    })
+    .await;
+    house.quiet().await;
+    house.pass(Duration::from_secs(5)).await;
+    assert!(told(&house, 1).starts_with("connect-git is done:"), "{}", told(&house, 1));
+    assert!(house.room(PRIVATE).last().unwrap().contains("Stored: `git-token`"));
 }

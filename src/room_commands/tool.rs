@@ -37,15 +37,17 @@ impl RoomCommand {
 fn spec(list: &List) -> ToolSpec {
     let names: Vec<_> = list.entries.iter().map(|entry| &*entry.name).collect();
     let first = list.entries.first().map(|entry| entry.name.clone()).unwrap_or_default();
+    let mut properties = json!({"name": {"type": "string", "enum": names, "description": "which command"}});
+    if list.entries.iter().any(|entry| !entry.inputs.lines().is_empty()) {
+        properties["inputs"] =
+            json!({"type": "object", "description": "what the command takes, where it takes something"});
+    }
     ToolSpec {
         name: NAME.into(),
         description: description(list),
         parameters: json!({
             "type": "object",
-            "properties": {
-                "name": {"type": "string", "enum": names, "description": "which command"},
-                "inputs": {"type": "object", "description": "what the command takes, where it takes something"},
-            },
+            "properties": properties,
             "required": ["name"],
             "additionalProperties": false,
         }),

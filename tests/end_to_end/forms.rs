@@ -30,8 +30,9 @@ fields = [
 "#;
 
 struct Scene {
-    setup: AgentSetup,
+    // Before its folder goes.
     _agent: Agent,
+    setup: AgentSetup,
     _model: ModelServer,
     alice: Person,
     room: OwnedRoomId,
@@ -47,14 +48,17 @@ async fn scene(open_seconds: &str) -> Scene {
     setup.set("FORMS_OPEN_SECONDS", open_seconds);
     setup.configure(COMMAND);
     let agent = setup.start().await;
-    let alice = Person::new(&homeserver, "alice").await;
+    let account = homeserver.account("alice").await;
+    homeserver.is_called(&account, "Alice").await;
+    homeserver.is_called(&setup.account, "Waybread").await;
+    let alice = Person::at(&homeserver, &account).await;
     let room = alice.direct_room(setup.user()).await;
     alice.say(&room, "!run connect-git").await;
     let (there, text) = alice.finds(setup.user(), "This form is for you alone").await;
     assert_eq!(there, room, "the direct room is the private one");
     assert!(text.contains("The address works only on the machine that I run on"), "{text}");
     let address = text.split_whitespace().find(|word| word.starts_with("http://")).unwrap().to_owned();
-    Scene { setup, _agent: agent, _model: model, alice, room, address }
+    Scene { _agent: agent, setup, _model: model, alice, room, address }
 }
 
 impl Scene {
@@ -154,8 +158,6 @@ async fn a_second_browser_on_the_same_link_sees_nothing_of_the_form() {
         Some("This form was opened in another browser, and is for that one alone")
     );
     assert!(!second.source().await.contains("name=\"token\""));
-    second.is_a_phone("light").await;
-    second.pictures("form-elsewhere").await;
     assert_eq!(first.value("[name=repository]").await, "example/app");
 }
 

@@ -46,10 +46,11 @@ body = {{ repository = "{{{{form:repository}}}}", access = "{{{{form:access}}}}"
 }
 
 struct Scene {
+    // Before its folder goes.
+    agent: Agent,
     homeserver: Homeserver,
     model: ModelServer,
     setup: AgentSetup,
-    agent: Agent,
     alice: Person,
     room: OwnedRoomId,
 }
@@ -70,7 +71,7 @@ impl Scene {
         let agent = setup.start().await;
         let alice = Person::new(&homeserver, "alice").await;
         let room = alice.group_room(&[setup.user()]).await;
-        Self { homeserver, model, setup, agent, alice, room }
+        Self { agent, homeserver, model, setup, alice, room }
     }
 
     fn bot(&self) -> &UserId {
@@ -116,7 +117,7 @@ async fn a_git_repository_is_connected_and_the_chat_never_sees_the_token() {
     assert_eq!(got[0].authorization, format!("Bearer {TOKEN}"));
     assert_eq!(got[0].body, json!({"repository": "example/app", "access": "read"}));
     let shown = scene.model.shown();
-    assert!(shown[1].contains(r#"repository, token (kept as the secret \\\"git-token\\\"), access"#), "{}", shown[1]);
+    assert!(shown[1].contains(r#"repository, token (kept as the secret \"git-token\"), access"#), "{}", shown[1]);
     assert!(shown[1].contains("127.0.0.1 has answered 200 OK"), "{}", shown[1]);
 
     // A further word, so that what came back has had time to be written down and shown.
@@ -175,10 +176,7 @@ async fn what_is_not_listed_not_now_or_not_here_is_refused_with_the_reason() {
         scene.model.shown().last().unwrap().clone()
     };
     let shown = asks(call("format-disk"), "Not that.").await;
-    assert!(
-        shown.contains(r#"there is no command \\\"format-disk\\\" here; the commands are: connect-git"#),
-        "{shown}"
-    );
+    assert!(shown.contains(r#"there is no command \"format-disk\" here; the commands are: connect-git"#), "{shown}");
 
     // The hook refuses: the chain stops there, and what was done before it is told.
     scene.model.add([call("connect-git"), say("The server refused the token.", 0)]);
@@ -194,7 +192,7 @@ async fn what_is_not_listed_not_now_or_not_here_is_refused_with_the_reason() {
     assert!(!shown.contains(TOKEN));
 
     let shown = asks(call("connect-git"), "Not now.").await;
-    assert!(shown.contains(r#"can't run now: the secret \\\"git-token\\\" is there already"#), "{shown}");
+    assert!(shown.contains(r#"can't run now: the secret \"git-token\" is there already"#), "{shown}");
 
     // What is undone in the private room works again.
     scene.alice.say(&private, "!forget git-token").await;

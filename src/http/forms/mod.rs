@@ -3,9 +3,9 @@
 //! - The address has 256 random bits; the store keeps their digest. It is compared in constant time, and whoever guesses is
 //!   slowed down by their address.
 //! - A GET changes nothing, so a client that looks at links for a preview does no harm. The first page has one button: the
-//!   browser that presses it is the only one that sees the form ([`Forms::bind`]).
+//!   browser that presses it is the only one that sees the form.
 //! - The submission is one transaction: the form's verdict and its secrets, or neither.
-//! - Pages are made here, need no script and load nothing from elsewhere ([`page`]); `serve` is the listener with its
+//! - Pages are made here, need no script and load nothing from elsewhere (`page`); `serve` is the listener with its
 //!   bounds, `routes` what is asked.
 //!
 //! The question behind a form is an ask like any other: a deadline, one verdict, known after a restart.

@@ -58,6 +58,13 @@ impl Homeserver {
         self.register("admin", Role::Admin).await
     }
 
+    /// Sets the name that others see of an account.
+    pub async fn is_called(&self, account: &Account, name: &str) {
+        let url = format!("{}/_matrix/client/v3/profile/{}/displayname", self.url, account.user);
+        let request = self.http.put(url).bearer_auth(&account.token).json(&json!({ "displayname": name }));
+        request.send().await.unwrap().error_for_status().unwrap();
+    }
+
     /// Takes all limits from a user (every kind that Synapse has but logins), or gives them back.
     pub async fn set_limited(&self, admin: &Account, user: &UserId, limited: bool) {
         let url = format!("{}/_synapse/admin/v1/users/{user}/override_ratelimit", self.url);
