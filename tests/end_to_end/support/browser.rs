@@ -103,15 +103,22 @@ impl Browser {
         self.asks("/source").await.as_str().unwrap_or_default().to_owned()
     }
 
-    /// The heading of the page.
-    pub async fn heading(&self) -> String {
-        self.text("h1").await
-    }
-
-    /// What stands in an element.
-    pub async fn text(&self, selector: &str) -> String {
+    /// What stands in an element; nothing where the page is just being left.
+    async fn text(&self, selector: &str) -> String {
         let element = self.element(selector).await;
         self.asks(&format!("/element/{element}/text")).await.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Waits until an element says this.
+    pub async fn shows(&self, selector: &str, text: &str) {
+        let shown = async {
+            while self.text(selector).await != text {
+                sleep(Duration::from_millis(50)).await;
+            }
+        };
+        if tokio::time::timeout(READY_WITHIN, shown).await.is_err() {
+            panic!("{selector} never says {text:?}: {}", self.source().await);
+        }
     }
 
     /// The value of a field.
