@@ -35,6 +35,15 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
+    /// Writes the file by which a homeserver knows the appservice, for mode = "appservice".
+    Registration {
+        /// The configuration, as for `run`.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// Writes it anew where there is one, with the same secrets.
+        #[arg(long)]
+        replace: bool,
+    },
     /// Tries all that the agent needs, and says what to do about what does not work; the agent must not be running.
     Check {
         /// The configuration, as for `run`.

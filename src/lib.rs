@@ -28,6 +28,7 @@ pub mod outbox;
 pub mod phone;
 pub mod render;
 pub mod rich;
+pub mod room_commands;
 pub mod state_dir;
 pub mod store;
 #[cfg(test)]

@@ -18,6 +18,7 @@ use waybread::{
     app::{self, Ended, Start},
     check::{self, Output},
     config::{Config, LogFormat, environment},
+    observe::{Guard, GuardedLog},
 };
 
 /// Libraries whose "info" is for their own developers; `log.filter` can name them to hear more.
@@ -58,6 +59,10 @@ fn start(command: cli::Command) -> anyhow::Result<ExitCode> {
             in_runtime(app::verify(config))?;
             Ok(ExitCode::SUCCESS)
         }
+        cli::Command::Registration { config, replace } => {
+            app::register(&Config::load(config.as_deref(), environment())?, replace)?;
+            Ok(ExitCode::SUCCESS)
+        }
         cli::Command::Check { config: file, json } => {
             log(CHECK_FILTER, LogFormat::Text)?;
             let config = Config::load(file.as_deref(), environment());
@@ -72,7 +77,9 @@ fn start(command: cli::Command) -> anyhow::Result<ExitCode> {
 
 fn log(filter: &str, format: LogFormat) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(filter).context("log.filter")?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(GuardedLog::new(Guard::of_process(), std::io::stderr));
     match format {
         LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).init(),
         // All spans: a turn's is around those of the libraries.

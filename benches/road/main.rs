@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs)]
 #![recursion_limit = "256"]
 
+mod appservice;
 mod cards;
 mod crowd;
 mod delays;
@@ -28,16 +29,36 @@ use support::{AgentSetup, Homeserver, ModelServer};
 async fn main() {
     let today = jiff::fmt::strtime::format("%F", jiff::Timestamp::now()).unwrap();
     println!("Measured on {today}, {}.\n", machine());
-    eprintln!("Delays ...");
-    delays::measure().await;
-    eprintln!("Cards ...");
-    cards::measure().await;
-    eprintln!("Requests ...");
-    requests::measure().await;
-    eprintln!("Memory ...");
-    memory::measure().await;
-    eprintln!("Many at once (up to {} minutes) ...", crowd::LIMIT.as_secs() / 60);
-    crowd::measure().await;
+    if is_asked_for("delays") {
+        eprintln!("Delays ...");
+        delays::measure().await;
+    }
+    if is_asked_for("cards") {
+        eprintln!("Cards ...");
+        cards::measure().await;
+    }
+    if is_asked_for("requests") {
+        eprintln!("Requests ...");
+        requests::measure().await;
+    }
+    if is_asked_for("memory") {
+        eprintln!("Memory ...");
+        memory::measure().await;
+    }
+    if is_asked_for("crowd") {
+        eprintln!("Many at once (up to {} minutes) ...", crowd::LIMIT.as_secs() / 60);
+        crowd::measure().await;
+    }
+    if is_asked_for("appservice") {
+        eprintln!("An appservice (about 10 minutes) ...");
+        appservice::measure().await;
+    }
+}
+
+/// All is measured, or what is named behind `--`. Cargo adds an option of its own.
+fn is_asked_for(name: &str) -> bool {
+    let mut named = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).peekable();
+    named.peek().is_none() || named.any(|one| one == name)
 }
 
 /// The machine in general words, and how busy it was.

@@ -18,7 +18,7 @@ use ruma::{
     presence::PresenceState,
 };
 
-use crate::{FetchError, KeyFault, Link, login::no_homeserver, renewal::Logout, roots};
+use crate::{FetchError, KeyFault, Link, login::no_homeserver, renewal::Logout, roots, session::crypto_store};
 
 /// How long the homeserver may take to say which versions it speaks.
 const VERSIONS_TIMEOUT: Duration = Duration::from_secs(10);
@@ -111,6 +111,11 @@ pub async fn homeserver_versions(homeserver: &str) -> Result<Vec<String>, Diagno
 #[must_use]
 pub fn keeps_session(state_dir: &Path) -> bool {
     state_dir.join("session.json").exists()
+}
+
+/// Whether a session is kept whose store is gone: it opens no more, and a new device must take its place.
+pub fn has_lost_its_store(state_dir: &Path) -> bool {
+    keeps_session(state_dir) && !crypto_store(state_dir).exists()
 }
 
 impl Link {

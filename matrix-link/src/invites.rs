@@ -5,6 +5,7 @@
 //!
 //! Joins go one after the other, and after a direct room's the next one waits until a sync has brought `m.direct` with it:
 //! the SDK writes that list anew at each join, from what it has synced, so two joins at once would lose one of the rooms.
+//! Until then the room is direct because its invite has said so: what is said there at once is for the agent too.
 
 use std::{
     collections::HashSet,
@@ -13,7 +14,7 @@ use std::{
 };
 
 use matrix_sdk::Room;
-use ruma::OwnedRoomId;
+use ruma::{OwnedRoomId, RoomId};
 use tokio::time::{sleep, timeout};
 
 use crate::Link;
@@ -32,6 +33,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub(crate) struct Invites {
     answering: Arc<Mutex<HashSet<OwnedRoomId>>>,
     joining: Arc<tokio::sync::Mutex<()>>,
+    /// Direct rooms of which `m.direct` does not tell yet.
+    direct: Arc<Mutex<HashSet<OwnedRoomId>>>,
 }
 
 impl Invites {
@@ -40,12 +43,31 @@ impl Invites {
         self.answering.lock().unwrap_or_else(PoisonError::into_inner).insert(room.room_id().to_owned())
     }
 
+    /// Whether the room was just joined by an invite that said it is direct.
+    pub(crate) fn is_direct(&self, room: &RoomId) -> bool {
+        self.direct.lock().unwrap_or_else(PoisonError::into_inner).contains(room)
+    }
+
+    fn set_direct(&self, room: &Room, direct: bool) {
+        let mut rooms = self.direct.lock().unwrap_or_else(PoisonError::into_inner);
+        if direct {
+            rooms.insert(room.room_id().to_owned());
+        } else {
+            rooms.remove(room.room_id());
+        }
+    }
+
     fn end(&self, room: &Room) {
         self.answering.lock().unwrap_or_else(PoisonError::into_inner).remove(room.room_id());
     }
 }
 
 impl Link {
+    /// Whether an invite is being answered: then this is no moment to close the session.
+    pub fn is_answering_invites(&self) -> bool {
+        !self.invites.answering.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     /// Answers all invites that stand, each in a task of its own, since a join needs a sync to be seen.
     pub(crate) fn answer_invites(&self) {
         for room in self.client.invited_rooms() {
@@ -67,7 +89,7 @@ impl Link {
                 return;
             }
         };
-        let allowed = self.access.allows(&inviter);
+        let allowed = self.access.allows(&inviter) || self.host.as_ref() == Some(&inviter);
         let mut wait = RETRY_FIRST;
         for attempt in 1..=ATTEMPTS {
             let answered = if allowed { self.join(room).await } else { room.leave().await };
@@ -89,9 +111,12 @@ impl Link {
     /// Joins, and waits until the room is known to be direct where the invite says so.
     async fn join(&self, room: &Room) -> matrix_sdk::Result<()> {
         let _joining = self.invites.joining.lock().await;
-        let direct = room.is_direct().await.unwrap_or_default();
-        room.join().await?;
-        if direct {
+        if !room.is_direct().await.unwrap_or_default() {
+            return room.join().await;
+        }
+        self.invites.set_direct(room, true);
+        let joined = room.join().await;
+        if joined.is_ok() {
             let known = timeout(DIRECT_WITHIN, async {
                 while !room.is_direct().await.unwrap_or_default() {
                     sleep(LOOK_EVERY).await;
@@ -101,6 +126,7 @@ impl Link {
                 tracing::warn!(room = %room.room_id(), "joined, and not known to be direct yet");
             }
         }
-        Ok(())
+        self.invites.set_direct(room, false);
+        joined
     }
 }

@@ -3,6 +3,7 @@
 //! This is the only crate that names matrix-sdk. What comes in is an [`Event`], what goes out is an [`Outgoing`]; the
 //! agent, the person's phone client and the tests all stand on these.
 //!
+//! - [`Appservice`] (`appservice`): makes virtual users and acts as them;
 //! - [`log_in`] (`login`): makes a session, with the password or a token;
 //! - [`Link::open`] (`session`): logs in once, keeps the session, restores it at every later start;
 //! - `trust`: cross-signing, recovery key, and which devices' words count;
@@ -14,6 +15,7 @@
 //! - `invites`: accepted from allowed people only;
 //! - [`Sender`] (`sender`): the one way out, with the caller's transaction id;
 //! - [`Rooms`] (`rooms`): what is known of a room and its people;
+//! - `state`: a room's state, and who may do what there;
 //! - `names`: people's names, so that they are not looked up for every message;
 //! - `media`: encrypted files, up and down;
 //! - `fetch`: one event as the homeserver shows it now;
@@ -27,6 +29,7 @@
 #![recursion_limit = "256"]
 
 mod access;
+mod appservice;
 mod devices;
 mod diagnose;
 mod event;
@@ -42,14 +45,18 @@ mod rooms;
 mod roots;
 mod sender;
 mod session;
+mod state;
 mod sync;
 mod trust;
 mod verification;
 mod watchdog;
 
 pub use access::{AccessEntry, AccessEntryError, AccessList, Trust, UnknownTrust};
+pub use appservice::{Appservice, AppserviceError, Devices};
 pub use devices::OwnDevice;
-pub use diagnose::{DiagnoseError, KeyBackup, RecoveryKey, Session, homeserver_versions, keeps_session};
+pub use diagnose::{
+    DiagnoseError, KeyBackup, RecoveryKey, Session, has_lost_its_store, homeserver_versions, keeps_session,
+};
 pub use event::{Event, EventKind, Membership, Message, MessageKind, ParseError, Protection, Standing, parse};
 pub use fetch::Fetched;
 pub use files::{private_dir, read_or_create_key, write_private};
@@ -58,6 +65,7 @@ pub use media::MediaError;
 pub use rooms::{FetchError, NewRoom, Rooms};
 pub use sender::{Outgoing, Payload, SendError, Sender};
 pub use session::{Account, Credentials, Link, OpenError, StoreLoss, SyncLimits, set_device_aside};
+pub use state::{Act, ActError, Power, StateEvent};
 pub use sync::{Batch, Sink, SinkError, SyncError, Typing, Undecrypted};
 pub use trust::{KeyFault, ResetError, TrustReport, in_groups};
 pub use verification::{Comparison, Confirm, Emoji, Verifier, VerifyError};

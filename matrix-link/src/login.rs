@@ -1,4 +1,4 @@
-//! Logs in: at the first start, and when a new device is to take an old one's place.
+//! Logs in, or has a device made for a virtual user: at the first start, and when a new device is to take an old one's place.
 //!
 //! Without a store, and before anything in the state folder is touched: a login that is refused leaves no trace. It is
 //! tried once, since homeservers allow few, and a refusal for that reason says how long to wait.
@@ -21,7 +21,7 @@ use ruma::{
 };
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::{Account, Credentials, OpenError, roots, session::REQUEST_TIMEOUT};
+use crate::{Account, Appservice, Credentials, OpenError, roots, session::REQUEST_TIMEOUT};
 
 /// A session that was made and is not kept yet: [`crate::Link::begin`] does that.
 pub struct Login(pub(crate) MatrixSession);
@@ -46,7 +46,19 @@ pub async fn log_in(account: &Account) -> Result<Login, OpenError> {
             Ok(Login((&made).into()))
         }
         Some(Credentials::Token(token)) => who_is(account, token).await.map(Login),
+        Some(Credentials::Appservice(appservice)) => virtual_user(account, appservice).await.map(Login),
     }
+}
+
+/// A new device of a virtual user, who is made where it is not there. Where the appservice's token serves for it, it has
+/// none in what is kept.
+async fn virtual_user(account: &Account, appservice: &Appservice) -> Result<MatrixSession, OpenError> {
+    let user_id = account.user.clone();
+    let failed = |source| OpenError::Virtual { user: account.user.clone(), source };
+    appservice.register(&user_id).await.map_err(failed)?;
+    let (device_id, token) = appservice.new_device(&user_id, &account.device_name).await.map_err(failed)?;
+    let tokens = SessionTokens { access_token: token.unwrap_or_default(), refresh_token: None };
+    Ok(MatrixSession { meta: SessionMeta { user_id, device_id }, tokens })
 }
 
 /// A login by the password, with refresh tokens where the homeserver has them.

@@ -42,6 +42,10 @@ impl Logout {
         if let Some(ErrorKind::UnknownToken(data)) = error.client_api_error_kind() {
             return Some(Self::of(data.soft_logout));
         }
+        // What a virtual user is told, who has no token of its own.
+        if error.client_api_error_kind().is_some_and(|kind| kind.errcode().as_str() == "M_UNKNOWN_DEVICE") {
+            return Some(Self::Hard);
+        }
         let Error::Http(http) = error else { return None };
         let HttpError::RefreshToken(RefreshTokenError::MatrixAuth(refused)) = &**http else { return None };
         let refused = refused.as_client_api_error()?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use matrix_sdk::{EncryptionState, Error, Room, RoomState, config::RequestConfig};
 use ruma::{
-    EventId, OwnedRoomId, OwnedUserId, RoomId, UserId,
+    EventId, OwnedEventId, OwnedRoomId, OwnedUserId, RoomId, UserId,
     api::client::{
         room::create_room::v3::{Request as CreateRoom, RoomPreset},
         typing::create_typing_event::v3::{Request as SetTyping, Typing, TypingInfo},
@@ -16,7 +16,9 @@ use ruma::{
     },
 };
 
-use crate::{Event, Link};
+use serde_json::Value;
+
+use crate::{Act, ActError, Event, Link, Power, StateEvent};
 
 /// How long the homeserver shows that somebody types, unless told again.
 const TYPING_TIMEOUT: Duration = Duration::from_secs(30);
@@ -53,6 +55,40 @@ pub trait Rooms: Send + Sync {
     /// # Errors
     /// When there is no such event that we may see, or the server can't be reached.
     async fn event(&self, room: &RoomId, id: &EventId) -> Result<Event, FetchError>;
+
+    /// A state event of the room as the last sync has it; None where there is none.
+    async fn state_event(&self, room: &RoomId, event_type: &str, key: &str) -> Option<StateEvent>;
+
+    /// Sets a state event.
+    ///
+    /// # Errors
+    /// When the server does not let us, or can't be reached.
+    async fn set_state(
+        &self,
+        room: &RoomId,
+        event_type: &str,
+        key: &str,
+        content: Value,
+    ) -> Result<OwnedEventId, ActError>;
+
+    /// Asks somebody into the room; whoever is there or asked already is left alone.
+    ///
+    /// # Errors
+    /// When the server does not let us, or can't be reached.
+    async fn invite(&self, room: &RoomId, user: &UserId) -> Result<(), ActError>;
+
+    /// How much `user` may do in the room; None for somebody who is not in it.
+    async fn power(&self, room: &RoomId, user: &UserId) -> Option<Power>;
+
+    /// Whether `user` is in the room and may do this there.
+    async fn may(&self, room: &RoomId, user: &UserId, act: Act<'_>) -> bool;
+
+    /// An encrypted direct room with `user` and nobody else: `here` if it is one, else another, which is made where there is
+    /// none.
+    ///
+    /// # Errors
+    /// When there is none and the server does not make one.
+    async fn private_room(&self, user: &UserId, here: &RoomId) -> Result<OwnedRoomId, FetchError>;
 
     /// Shows or clears that we are typing. A failure is not worth a word: it ends by itself after 30 s.
     async fn set_typing(&self, room: &RoomId, typing: bool);
@@ -119,23 +155,17 @@ impl Link {
         Some(joined.room_id().to_owned())
     }
 
+    /// Whether we are in the room and it is known not to be encrypted, as of the last sync. Nothing is asked for it.
+    pub fn knows_as_plain(&self, room: &RoomId) -> bool {
+        self.room(room).is_some_and(|room| {
+            room.state() == RoomState::Joined && matches!(room.encryption_state(), EncryptionState::NotEncrypted)
+        })
+    }
+
     /// Whether `user` is in the room now, asked from the server where it is not known.
     pub async fn has_joined(&self, room: &RoomId, user: &UserId) -> bool {
         let Some(room) = self.client.get_room(room) else { return false };
         matches!(room.get_member(user).await, Ok(Some(member)) if *member.membership() == MembershipState::Join)
-    }
-
-    /// Invites somebody again who has left the room or declined; whoever is in it or invited is left alone.
-    ///
-    /// # Errors
-    /// When the server refuses or can't be reached.
-    pub async fn invite_again(&self, room: &RoomId, user: &UserId) -> Result<(), FetchError> {
-        let room = self.room(room).ok_or_else(|| FetchError::NotInRoom(room.to_owned()))?;
-        let failed = |error| FetchError::Server(Box::new(error));
-        match room.get_member(user).await.map_err(failed)? {
-            Some(member) if matches!(member.membership(), MembershipState::Join | MembershipState::Invite) => Ok(()),
-            _ => room.invite_user_by_id(user).await.map_err(failed),
-        }
     }
 
     pub(crate) fn room(&self, room: &RoomId) -> Option<Room> {
@@ -150,6 +180,9 @@ impl Rooms for Link {
     }
 
     async fn is_direct(&self, room: &RoomId) -> bool {
+        if self.invites.is_direct(room) {
+            return true;
+        }
         match self.room(room) {
             Some(room) => room.is_direct().await.unwrap_or_default(),
             None => false,
@@ -201,6 +234,36 @@ impl Rooms for Link {
         let room = self.room(room).ok_or_else(|| FetchError::NotInRoom(room.to_owned()))?;
         let event = room.event(id, None).await.map_err(|error| FetchError::Server(Box::new(error)))?;
         Ok(self.convert(&room, &event).await?)
+    }
+
+    async fn state_event(&self, room: &RoomId, event_type: &str, key: &str) -> Option<StateEvent> {
+        self.read_state(room, event_type, key).await
+    }
+
+    async fn set_state(
+        &self,
+        room: &RoomId,
+        event_type: &str,
+        key: &str,
+        content: Value,
+    ) -> Result<OwnedEventId, ActError> {
+        self.write_state(room, event_type, key, content).await
+    }
+
+    async fn invite(&self, room: &RoomId, user: &UserId) -> Result<(), ActError> {
+        self.ask_in(room, user).await
+    }
+
+    async fn power(&self, room: &RoomId, user: &UserId) -> Option<Power> {
+        self.power_of(room, user).await
+    }
+
+    async fn may(&self, room: &RoomId, user: &UserId, act: Act<'_>) -> bool {
+        self.is_allowed(room, user, act).await
+    }
+
+    async fn private_room(&self, user: &UserId, here: &RoomId) -> Result<OwnedRoomId, FetchError> {
+        self.room_alone_with(user, here).await
     }
 
     async fn set_typing(&self, room: &RoomId, typing: bool) {

@@ -18,6 +18,14 @@ pub(crate) fn builder() -> Result<ClientBuilder, Box<ClientBuildError>> {
     Ok(builder.http_client(bundled))
 }
 
+/// What a client of the SDK begins with that asks nobody but this process: it needs no certificates, whose list takes time to
+/// read and memory for each client.
+pub(crate) fn loopback() -> Result<ClientBuilder, Box<ClientBuildError>> {
+    let client = Client::builder().no_proxy().tls_certs_only([]).build();
+    let client = client.map_err(|error| ClientBuildError::Http(HttpError::Reqwest(error)))?;
+    Ok(matrix_sdk::Client::builder().http_client(client))
+}
+
 /// An HTTP client that trusts Mozilla's list of authorities, which is compiled in.
 fn bundled() -> Result<Client, Error> {
     let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().map(|der| Certificate::from_der(der));

@@ -18,7 +18,7 @@ use std::{
 };
 
 use matrix_sdk::{
-    Client, ClientBuildError, SqliteStoreConfig,
+    Client, ClientBuildError, ClientBuilder, SqliteStoreConfig,
     authentication::matrix::MatrixSession,
     config::RequestConfig,
     encryption::{BackupDownloadStrategy, EncryptionSettings},
@@ -33,7 +33,7 @@ use secrecy::SecretString;
 use tokio::sync::watch;
 
 use crate::{
-    AccessList, SyncState, Trust,
+    AccessList, Appservice, AppserviceError, SyncState, Trust,
     files::{private_dir, read_or_create_key, write_private},
     invites::Invites,
     login::{Login, log_in},
@@ -64,6 +64,8 @@ pub struct Account {
     pub trust: Trust,
     /// Whose invites are accepted.
     pub access: AccessList,
+    /// An account that invites for those whose invites are accepted.
+    pub host: Option<OwnedUserId>,
     /// How much one round of sync brings.
     pub limits: SyncLimits,
 }
@@ -90,6 +92,8 @@ pub enum Credentials {
     Password(SecretString),
     /// An access token: its device must never have used encryption.
     Token(SecretString),
+    /// The account is a virtual user of this appservice, which makes user and device.
+    Appservice(Appservice),
 }
 
 /// An open session.
@@ -98,6 +102,7 @@ pub struct Link {
     pub(crate) client: Client,
     pub(crate) user: OwnedUserId,
     pub(crate) access: AccessList,
+    pub(crate) host: Option<OwnedUserId>,
     pub(crate) trust: Trust,
     pub(crate) looked_up: LookedUp,
     pub(crate) credentials: Option<Credentials>,
@@ -156,6 +161,15 @@ pub enum OpenError {
         /// How that shows.
         why: StoreLoss,
     },
+    /// The appservice can't make the user or its device.
+    #[error("the virtual user {user} can't be made")]
+    Virtual {
+        /// Who.
+        user: OwnedUserId,
+        /// What happened.
+        #[source]
+        source: AppserviceError,
+    },
     /// A file of the state folder can't be read or written.
     #[error("state folder {}", folder.display())]
     Files {
@@ -208,7 +222,7 @@ impl Link {
         }
         let store = folder.join("matrix");
         let device = kept.meta.device_id.clone();
-        if !store.join("matrix-sdk-crypto.sqlite3").exists() {
+        if !crypto_store(&folder).exists() {
             return Err(OpenError::StoreLost { device, why: StoreLoss::Missing(store) });
         }
         let link = Self::with_session(account, kept, position).await?;
@@ -240,7 +254,7 @@ impl Link {
 
     async fn with_session(
         account: Account,
-        session: MatrixSession,
+        mut session: MatrixSession,
         position: Option<String>,
     ) -> Result<Self, OpenError> {
         let folder = account.state_dir.clone();
@@ -249,7 +263,15 @@ impl Link {
         let store = folder.join("matrix");
         private_dir(&store).map_err(files)?;
         let key = read_or_create_key(&folder.join("store.key")).map_err(files)?;
-        let client = build(&account, &store, &key).await.map_err(OpenError::Build)?;
+        let builder = match &account.credentials {
+            Some(Credentials::Appservice(appservice)) if session.tokens.access_token.is_empty() => {
+                // It counts in this process alone.
+                session.tokens.access_token = appservice.admit(&session.meta.user_id, &session.meta.device_id);
+                roots::loopback().map_err(OpenError::Build)?.homeserver_url(appservice.address())
+            }
+            _ => roots::builder().map_err(OpenError::Build)?.homeserver_url(&account.homeserver),
+        };
+        let client = build(builder, account.trust, &store, &key).await.map_err(OpenError::Build)?;
         if let Some(position) = position {
             let value = StateStoreDataValue::SyncToken(position);
             let kept = client.state_store().set_kv_data(StateStoreDataKey::SyncToken, value).await;
@@ -264,11 +286,12 @@ impl Link {
                 failed(error)
             }
         })?;
-        let Account { user, access, trust, credentials, state_dir, limits, .. } = account;
+        let Account { user, access, host, trust, credentials, state_dir, limits, .. } = account;
         Ok(Self {
             client,
             user,
             access,
+            host,
             trust,
             looked_up: LookedUp::default(),
             credentials,
@@ -315,9 +338,18 @@ impl Link {
     }
 }
 
-async fn build(account: &Account, store: &Path, key: &[u8; 32]) -> Result<Client, Box<ClientBuildError>> {
-    roots::builder()?
-        .homeserver_url(&account.homeserver)
+/// Where the SDK keeps the device's keys.
+pub(crate) fn crypto_store(state_dir: &Path) -> PathBuf {
+    state_dir.join("matrix").join("matrix-sdk-crypto.sqlite3")
+}
+
+async fn build(
+    builder: ClientBuilder,
+    trust: Trust,
+    store: &Path,
+    key: &[u8; 32],
+) -> Result<Client, Box<ClientBuildError>> {
+    builder
         // The operator's address is the one to use, also where the homeserver tells another one to the public.
         .respect_login_well_known(false)
         .sqlite_store_with_config_and_cache_path(SqliteStoreConfig::new(store).key(Some(key)), None::<&Path>)
@@ -328,7 +360,7 @@ async fn build(account: &Account, store: &Path, key: &[u8; 32]) -> Result<Client
             auto_enable_backups: false,
             backup_download_strategy: BackupDownloadStrategy::AfterDecryptionFailure,
         })
-        .with_room_key_recipient_strategy(recipients(account.trust))
+        .with_room_key_recipient_strategy(recipients(trust))
         .handle_refresh_tokens()
         .build()
         .await

@@ -67,6 +67,9 @@ pub struct Typing {
 /// Where batches go.
 #[async_trait]
 pub trait Sink: Send + Sync {
+    /// Waits until it is worth to ask for a round. Called before each.
+    async fn until_worth(&self) {}
+
     /// Keeps the events and the position, all or nothing; an event that it has already is no error.
     ///
     /// # Errors
@@ -154,6 +157,7 @@ impl Link {
         let mut refused_keys = self.client.subscribe_to_duplicate_key_upload_errors();
         let mut watchdog = Watchdog::new(&self.sync_state, self.round_limit);
         loop {
+            sink.until_worth().await;
             // What a dropped round has received comes again: its position is the last that the SDK writes.
             let round = timeout(watchdog.limit(), self.client.sync_once(self.settings(watchdog.long_poll()))).await;
             if refused_keys.try_recv().is_ok() {

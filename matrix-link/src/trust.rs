@@ -221,8 +221,11 @@ impl Link {
     /// # Errors
     /// When the homeserver does not allow it, or the key can't be written.
     pub async fn reset_identity(&self) -> Result<(), ResetError> {
-        // The SDK takes the old recovery key and the backup away first, and asks for the password after that.
-        self.prove_password().await?;
+        // The SDK takes the old recovery key and the backup away first, and asks for the password after that. A virtual user
+        // has none, and is not asked.
+        if !matches!(self.credentials, Some(Credentials::Appservice(_))) {
+            self.prove_password().await?;
+        }
         let encryption = self.client.encryption();
         encryption.wait_for_e2ee_initialization_tasks().await;
         let recovery = encryption.recovery();

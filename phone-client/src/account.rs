@@ -78,6 +78,7 @@ impl Identity {
             state_dir: state_dir.to_owned(),
             trust: Trust::CrossSigned,
             access: agents.into_iter().map(AccessEntry::User).collect(),
+            host: None,
             limits: SyncLimits::default(),
         };
         let link = Link::open(account, None).await?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use matrix_link::{EventKind, Link, Membership, NewRoom};
+use matrix_link::{EventKind, Link, Membership, NewRoom, Rooms as _};
 use ruma::{OwnedRoomId, UserId};
 use tokio::time::{Instant, timeout_at};
 
@@ -18,7 +18,7 @@ pub(crate) async fn with_agent(link: &Link, agent: &UserId, received: &mut Recei
     received.recv().await.context("the sync has ended")?;
     let room = match link.direct_room_with(agent) {
         Some(room) => {
-            link.invite_again(&room, agent).await.context("the agent could not be invited again")?;
+            link.invite(&room, agent).await.context("the agent could not be invited again")?;
             room
         }
         None => link.create_room(NewRoom::Direct(agent.to_owned())).await.context("no room could be made")?,

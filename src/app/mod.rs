@@ -1,41 +1,35 @@
 //! Puts the house together and runs it.
 
+mod agent;
+mod appservice;
 pub(crate) mod models;
 pub(crate) mod open;
+mod registration;
 mod verify;
 
 use std::{
-    collections::BTreeSet,
     io::{self, Write},
     sync::Arc,
     time::Duration,
 };
 
 use anyhow::{Context, anyhow};
-use async_trait::async_trait;
-use matrix_link::{Batch, Confirm, Event, EventKind, Rooms, Sink, SinkError, SyncError, SyncState, Trust, Undecrypted};
-use ruma::{OwnedEventId, RoomId};
-use tokio::sync::{Notify, Semaphore, watch};
+use matrix_link::{Rooms, SyncError, SyncState};
+use tokio::sync::watch;
 
+use self::agent::{Agent, Commons, Hears, Left};
 use crate::{
-    clock::SystemClock,
-    config::{self, Config},
-    conversation::{Hub, Settings, Shared},
+    config::{self, Config, Mode},
     http::{Endpoint, Sources},
-    inbox::Inbox,
-    observe::{Health, metrics},
-    outbox::Outbox,
-    phone::Phones,
-    rich::Desk,
+    observe::Health,
     state_dir::StateDir,
     store::Store,
-    tools::{Now, Toolbox},
-    turn::Typing,
 };
 
 /// How often what is kept long enough is looked for.
 const FORGET_EVERY: Duration = Duration::from_secs(3600);
 
+pub use registration::register;
 pub use verify::verify;
 
 /// What the operator asks for at one start.
@@ -56,69 +50,43 @@ pub enum Ended {
     BeginAnew(anyhow::Error),
 }
 
-/// Runs the agent until it is told to end (Ctrl-C, SIGTERM), or its session is to be opened anew.
+/// Runs what the configuration describes until it is told to end (Ctrl-C, SIGTERM), or its session is to be opened anew.
 ///
 /// Prints a line that begins with `ready:` on standard output when it can be talked to.
 ///
 /// # Errors
 /// When it can't start, or the homeserver has ended its session.
 pub async fn run(config: Config, start: Start) -> anyhow::Result<Ended> {
+    match config.mode {
+        Mode::Bot => bot(config, start).await,
+        Mode::Appservice => appservice::run(config, start).await.map(|()| Ended::AsTold),
+    }
+}
+
+/// One agent, with an account of its own.
+async fn bot(config: Config, start: Start) -> anyhow::Result<Ended> {
     let held = StateDir::open(&config.matrix.state_dir)?;
     let store = open::store(&config, &held).await?;
-    let health = Health::new();
+    let commons = Commons::new(&config, &store);
+    let health = commons.health.clone();
     let models = models::build(&config.model, &store, &health)?;
-    let link = open::link(&config, &store, start).await?;
-
-    let link = Arc::new(link);
-    let clock = Arc::new(SystemClock);
-    let outbox = Outbox::new(link.clone(), store.clone(), &config.outbox, &config.draft);
-    let rich =
-        Desk::new(outbox.clone(), store.clone(), link.clone(), config.rich.clone(), config.outbox.max_event_bytes);
-    let phones = Phones::new(store.clone(), outbox.clone(), link.clone(), clock.clone(), config.phone.clone());
-    let shared = Shared {
-        rich,
-        phones: phones.clone(),
-        set_later: Notify::new(),
-        typing: Typing::new(link.clone()),
-        rooms: link.clone(),
-        outbox: outbox.clone(),
-        store: store.clone(),
-        models,
-        tools: Toolbox::new(vec![Arc::new(Now::new(clock.clone(), config.agent.time_zone.clone()))]),
-        clock,
-        places: Semaphore::new(config.turn.max_concurrent),
-        settings: settings(&config),
-    };
-    let mut hub = Hub::new(Arc::new(shared));
-    let inbox = Inbox::new(store.clone(), config.inbox.max_queued);
-
-    let received = Watched { inbox: inbox.clone(), health: health.clone() };
-    let sources = Sources { health: health.clone(), store: store.clone(), outbox: outbox.clone() };
-
-    let endpoint = match config.http.listen {
-        Some(listen) => Some(Endpoint::open(listen).await.context("http.listen")?),
-        None => None,
-    };
+    let link = Arc::new(open::link(&config, &store, start, None).await?);
+    let mut agent = Agent::new(&config, link.clone(), store.clone(), models, commons, Hears::FromNow);
+    let outbox = agent.outbox.clone();
+    let unsent = Arc::new(move || outbox.waiting());
+    let sources = Sources { health: health.clone(), store: store.clone(), unsent };
+    let endpoint = listen(&config.http).await?;
 
     writeln!(io::stdout(), "ready: {}", link.user_id())?;
-    phones.resume().await;
-    let confirm = match config.access.trust {
-        Trust::Any | Trust::CrossSigned => Confirm::Unseen,
-        Trust::Verified => Confirm::Never,
-    };
     tokio::select! {
         served = serve(endpoint, sources) => served.context("http.listen").map(|()| Ended::AsTold),
-        ended = link.run_sync(&received) => match ended {
-            Err(reason) if reason.begin_anew() => Ok(Ended::BeginAnew(reason.into())),
-            Err(reason) => Err(advise(reason)),
-            Ok(()) => Err(anyhow!("sync ended")),
+        ended = agent.run() => match ended {
+            Left::Sync(reason) if reason.begin_anew() => Ok(Ended::BeginAnew(reason.into())),
+            Left::Sync(reason) => Err(advise(reason)),
+            Left::Other(reason) => Err(anyhow!(reason)),
         },
-        () = link.answer_verifications(&confirm) => Err(anyhow!("no verification can be answered any more")),
-        () = inbox.run(&mut hub) => Ok(Ended::AsTold),
-        () = link.run_late_keys(&received) => Ok(Ended::AsTold),
         () = follow(link.sync_state(), &health) => Ok(Ended::AsTold),
         () = forget(&store, &config.store) => Ok(Ended::AsTold),
-        () = outbox.run() => Ok(Ended::AsTold),
         () = told_to_end() => {
             tracing::info!("told to end");
             Ok(Ended::AsTold)
@@ -136,45 +104,12 @@ fn advise(reason: SyncError) -> anyhow::Error {
     anyhow!("{:#}; {advice}", anyhow::Error::new(reason))
 }
 
-/// The inbox, watched by health.
-struct Watched {
-    inbox: Inbox,
-    health: Health,
-}
-
-#[async_trait]
-impl Sink for Watched {
-    async fn commit(&self, batch: &Batch) -> Result<(), SinkError> {
-        self.inbox.commit(batch).await?;
-        self.health.synced();
-        for event in &batch.events {
-            if let EventKind::Undecryptable { session } = &event.kind {
-                metrics::undecryptable(if session.is_some() { "no_key" } else { "malformed" });
-                self.health.undecryptable(&event.id);
-            }
-        }
-        Ok(())
+/// Listens for those who ask about health and figures, where the operator wants that.
+async fn listen(config: &config::Http) -> anyhow::Result<Option<Endpoint>> {
+    match config.listen {
+        Some(listen) => Ok(Some(Endpoint::open(listen).await.context("http.listen")?)),
+        None => Ok(None),
     }
-
-    async fn kept(&self, room: &RoomId, events: &[OwnedEventId]) -> Result<Option<BTreeSet<OwnedEventId>>, SinkError> {
-        self.inbox.kept(room, events).await
-    }
-
-    async fn undecrypted(&self, session: Option<&str>, limit: u32) -> Result<Vec<Undecrypted>, SinkError> {
-        self.inbox.undecrypted(session, limit).await
-    }
-
-    async fn decrypted(&self, event: &Event) -> Result<(), SinkError> {
-        self.inbox.decrypted(event).await?;
-        metrics::decrypted_late();
-        self.health.decrypted(&event.id);
-        Ok(())
-    }
-}
-
-fn settings(config: &Config) -> Settings {
-    let Config { access, agent, model, turn, draft, outbox, inbox, later, rich, .. } = config.clone();
-    Settings { access, agent, model, turn, draft, outbox, inbox, later, rich }
 }
 
 /// Tells what there is to tell over HTTP, where the operator wants that.

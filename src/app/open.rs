@@ -7,8 +7,8 @@ use std::{
 
 use anyhow::{Context, anyhow, bail};
 use matrix_link::{
-    Account, Credentials, KeyFault, Link, OpenError, SyncLimits, Trust, TrustReport, log_in, read_or_create_key,
-    set_device_aside,
+    Account, Appservice, Credentials, KeyFault, Link, OpenError, SyncLimits, Trust, TrustReport, keeps_session, log_in,
+    private_dir, read_or_create_key, set_device_aside,
 };
 
 use super::Start;
@@ -42,18 +42,30 @@ pub(crate) fn store_key(state_dir: &Path) -> anyhow::Result<[u8; 32]> {
     read_or_create_key(&key).context("store.key")
 }
 
-/// Opens the session that belongs to the store, with its keys in order as far as `access.trust` asks for it.
-pub(super) async fn link(config: &Config, store: &Store, start: Start) -> anyhow::Result<Link> {
-    let link = session(config, store, start).await?.with_round_limit(config.matrix.sync_timeout);
+/// Opens the session that belongs to the store, with its keys in order as far as `access.trust` asks for it. The account
+/// is a virtual user where there is an appservice.
+pub(super) async fn link(
+    config: &Config,
+    store: &Store,
+    start: Start,
+    appservice: Option<&Appservice>,
+) -> anyhow::Result<Link> {
+    let link = session(config, store, start, appservice).await?.with_round_limit(config.matrix.sync_timeout);
     if let Some(device) = link.device_id() {
         store.bind_device(&device).await.context(NEW_DEVICE)?;
     }
-    if start.reset_identity {
+    if start.reset_identity && appservice.is_none() {
         link.reset_identity().await?;
         announce_recovery_key(config)?;
     }
     let report = link.establish_trust().await;
     if report.secrets_missing && !report.device_signed {
+        // Of an appservice's agents, only of those that need it.
+        if start.reset_identity && appservice.is_some() {
+            link.reset_identity().await?;
+            announce_recovery_key(config)?;
+            return Ok(link);
+        }
         let file = config.matrix.state_dir.join("recovery-key");
         let state = match report.key_fault {
             Some(KeyFault::Mistyped) => {
@@ -85,11 +97,24 @@ pub(super) async fn link(config: &Config, store: &Store, start: Start) -> anyhow
     Ok(link)
 }
 
-/// The kept session, or a new device's.
-async fn session(config: &Config, store: &Store, start: Start) -> anyhow::Result<Link> {
-    let account = account(config);
-    if !start.new_device {
-        return Link::open(account, store.position().await?).await.map_err(|error| explain(error, config));
+/// The kept session, or a new device's. An appservice makes one where it must; the operator has to say so otherwise, since
+/// it takes a password and one of the few logins that homeservers allow.
+async fn session(
+    config: &Config,
+    store: &Store,
+    start: Start,
+    appservice: Option<&Appservice>,
+) -> anyhow::Result<Link> {
+    let account = account(config, appservice);
+    private_dir(&account.state_dir).context("state folder")?;
+    let first = appservice.is_some() && !keeps_session(&account.state_dir);
+    if !start.new_device && !first {
+        match Link::open(account.clone(), store.position().await?).await {
+            Err(error @ OpenError::StoreLost { .. }) if appservice.is_some() => {
+                tracing::warn!("{error}: a new device takes its place");
+            }
+            opened => return opened.map_err(|error| explain(error, config)),
+        }
     }
     // The working session stays in its place until there is another one.
     let login = log_in(&account).await.map_err(|error| explain(error, config))?;
@@ -102,30 +127,34 @@ async fn session(config: &Config, store: &Store, start: Start) -> anyhow::Result
 }
 
 /// The account to open.
-pub(crate) fn account(config: &Config) -> Account {
+pub(crate) fn account(config: &Config, appservice: Option<&Appservice>) -> Account {
     let config::Matrix { homeserver, user, password, access_token, device_name, state_dir, .. } = config.matrix.clone();
     Account {
         homeserver: homeserver.to_string(),
         user,
-        credentials: access_token.map(Credentials::Token).or(password.map(Credentials::Password)),
+        credentials: match appservice {
+            Some(appservice) => Some(Credentials::Appservice(appservice.clone())),
+            None => access_token.map(Credentials::Token).or(password.map(Credentials::Password)),
+        },
         device_name,
         state_dir,
         trust: config.access.trust,
         access: config.access.allow.clone(),
+        host: config.access.host.clone(),
         limits: SyncLimits { timeline_events: config.inbox.sync_events, gap_events: config.inbox.max_gap_events },
     }
 }
 
 /// Adds what the operator can do about a session that does not open.
 fn explain(error: OpenError, config: &Config) -> anyhow::Error {
-    match advice(&error, config) {
+    match advice(&error, config, NEW_DEVICE) {
         Some(advice) => anyhow!("{:#}; {advice}", anyhow::Error::new(error)),
         None => error.into(),
     }
 }
 
 /// What the operator can do about a session that does not open, where the error does not say it itself.
-pub(crate) fn advice(error: &OpenError, config: &Config) -> Option<String> {
+pub(crate) fn advice(error: &OpenError, config: &Config, new_device: &str) -> Option<String> {
     Some(match error {
         OpenError::NoCredentials(_) => "write the account's password into the file that matrix.password_file names \
                                         (chmod 600), or set WAYBREAD_MATRIX_PASSWORD"
@@ -135,7 +164,7 @@ pub(crate) fn advice(error: &OpenError, config: &Config) -> Option<String> {
         OpenError::Unreachable { .. } => {
             format!("check matrix.homeserver ({}) and whether it runs", config.matrix.homeserver)
         }
-        OpenError::StoreLost { .. } => NEW_DEVICE.to_owned(),
+        OpenError::StoreLost { .. } => new_device.to_owned(),
         _ => return None,
     })
 }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use async_trait::async_trait;
 use matrix_link::{Comparison, Confirm, Rooms, Trust, Verifier, VerifyError};
 use ruma::UserId;
@@ -17,7 +17,11 @@ use tokio::{
 };
 
 use super::{Start, open};
-use crate::{config::Config, inbox::Inbox, state_dir::StateDir};
+use crate::{
+    config::{Config, Mode},
+    inbox::Inbox,
+    state_dir::StateDir,
+};
 
 /// How long it waits for a verification that succeeds.
 const WAIT: Duration = Duration::from_secs(900);
@@ -27,13 +31,16 @@ const WAIT: Duration = Duration::from_secs(900);
 /// # Errors
 /// When the session does not open, or nobody has verified it in time.
 pub async fn verify(mut config: Config) -> anyhow::Result<()> {
+    if config.mode == Mode::Appservice {
+        bail!("mode: the agents of an appservice have nobody at a terminal who compares emoji");
+    }
     // In an encrypted room what we say to somebody whom we have not verified yet must reach them. Nothing else is said.
     if config.access.trust == Trust::Verified {
         config.access.trust = Trust::CrossSigned;
     }
     let held = StateDir::open(&config.matrix.state_dir)?;
     let store = open::store(&config, &held).await?;
-    let link = open::link(&config, &store, Start::default()).await?;
+    let link = open::link(&config, &store, Start::default(), None).await?;
     let inbox = Inbox::new(store, config.inbox.max_queued);
     let (verified, mut is_verified) = mpsc::channel(1);
     let operator = Operator { verified };

@@ -36,6 +36,12 @@ impl Asks {
         Self(Arc::new(Parts { store, clock, changed: broadcast::Sender::new(CHANGES) }))
     }
 
+    /// The questions in another store. Whoever changes one of these or those wakes who waits for it.
+    #[must_use]
+    pub fn of(&self, store: Store) -> Self {
+        Self(Arc::new(Parts { store, clock: self.0.clock.clone(), changed: self.0.changed.clone() }))
+    }
+
     /// Waits for what comes of a question. At its deadline it is closed with `expired`.
     pub async fn verdict(&self, id: &str, expired: &Value) -> Value {
         loop {
@@ -91,7 +97,8 @@ impl Asks {
         Ok(())
     }
 
-    fn changed(&self, id: &str) {
+    /// Wakes whoever waits for a question that the store has closed along with something else.
+    pub fn changed(&self, id: &str) {
         // Without a receiver nobody waits.
         let _ = self.0.changed.send(id.into());
     }

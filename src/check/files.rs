@@ -1,11 +1,15 @@
 //! The state folder: ours alone, closed to others, with a store that opens.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
 
 use super::Report;
 use crate::{
     app::open::{STORE, store_key},
-    config::Config,
+    config::{self, Config},
     state_dir::{StateDir, StateDirError},
     store::Store,
 };
@@ -18,13 +22,20 @@ const RECOVERY_KEY: &str = "recovery-key";
 
 /// The folder, held until the check is over, and the store in it where there is one already.
 pub(super) struct State {
-    held: StateDir,
+    _held: StateDir,
+    path: PathBuf,
     store: Option<Store>,
 }
 
 impl State {
     pub(super) fn path(&self) -> &Path {
-        self.held.path()
+        &self.path
+    }
+
+    /// What there is of one agent of an appservice.
+    pub(super) fn of_agent(self, agent: &config::Matrix) -> Self {
+        let store = self.store.map(|store| store.of(&agent.user));
+        Self { path: agent.state_dir.clone(), store, ..self }
     }
 
     pub(super) fn store(&self) -> Option<&Store> {
@@ -72,7 +83,7 @@ pub(super) async fn check(report: &mut Report, config: &Config) -> Option<State>
     match store(config, folder).await {
         Ok(store) => {
             report.ok("store", if store.is_some() { "opens with its key" } else { "none yet: the first run makes it" });
-            Some(State { held, store })
+            Some(State { path: folder.clone(), _held: held, store })
         }
         Err(error) => {
             report.fail(

@@ -1,7 +1,8 @@
 //! `waybread check`: tries all that a run needs, and says of each what to do about it.
 //!
-//! The story, one file each: the state folder is ours and closed to others (`files`); the homeserver is there and the
-//! session opens (`session`); the account's keys are in order (`keys`); the model can be asked (`model`); a message makes
+//! The story, one file each: the state folder is ours and closed to others (`files`); the homeserver is there, with an
+//! appservice each reaches the other (`appservice`), and the session opens (`session`), of an appservice that of its main
+//! agent; the account's keys are in order (`keys`); the model can be asked (`model`); a message makes
 //! the round trip through a private encrypted room (`round_trip`), which also shows the account's limits (`limits`).
 //!
 //! - What can't be tried because something before it failed is said to be not checked: a report has no gaps.
@@ -12,6 +13,7 @@
 //! - It receives nothing in the agent's place: a later run receives all of it from where its own store ends.
 //! - No secret is in a report.
 
+mod appservice;
 mod files;
 mod keys;
 mod limits;
@@ -24,7 +26,7 @@ use std::{fmt::Display, time::Duration};
 
 pub use report::{Finding, Output, Report, Status};
 
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, Mode};
 
 /// No step takes longer, the model's probe excepted.
 const STEP: Duration = Duration::from_secs(60);
@@ -53,9 +55,20 @@ fn configured(report: &mut Report, config: &Config, source: &str) {
 
 async fn check(report: &mut Report, config: &Config) {
     let state = files::check(report, config).await;
-    let reachable = session::homeserver(report, config).await;
+    let mut reachable = session::homeserver(report, config).await;
+    let (mut state, mut config, mut appservice) = (state, config, None);
+    if let (Mode::Appservice, Some(main)) = (config.mode, config.agents.first()) {
+        if reachable {
+            appservice = appservice::check(report, config).await;
+        } else {
+            appservice::CHECKS.into_iter().for_each(|check| report.not_checked(check));
+        }
+        reachable = appservice.is_some();
+        state = state.map(|state| state.of_agent(&main.config.matrix));
+        config = &main.config;
+    }
     let link = match &state {
-        Some(state) if reachable => session::open(report, config, state).await,
+        Some(state) if reachable => session::open(report, config, state, appservice.as_ref()).await,
         _ => {
             report.not_checked("session");
             None

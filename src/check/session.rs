@@ -1,6 +1,6 @@
 //! The homeserver and the session there.
 
-use matrix_link::{Link, OpenError, Session, homeserver_versions, keeps_session};
+use matrix_link::{Appservice, Link, OpenError, Session, homeserver_versions, keeps_session};
 
 use super::{Report, STEP, because, files::State, within};
 use crate::{app, config::Config};
@@ -45,13 +45,25 @@ fn newest(versions: &[String]) -> Option<(u32, u32)> {
 }
 
 /// The session, restored or made.
-pub(super) async fn open(report: &mut Report, config: &Config, state: &State) -> Option<Link> {
+pub(super) async fn open(
+    report: &mut Report,
+    config: &Config,
+    state: &State,
+    appservice: Option<&Appservice>,
+) -> Option<Link> {
+    let new_device = match appservice {
+        Some(_) => "start the agent: its appservice makes a new device by itself; then check again",
+        None => app::open::NEW_DEVICE,
+    };
     let restored = keeps_session(state.path());
     if !restored && let Some(kept) = state.of_an_earlier_device().await {
         report.warn(
             "session",
             format!("none, and a check makes none beside {kept} of an earlier device"),
-            "start the agent, after a loss or on a new machine with --new-device; then check again",
+            match appservice {
+                Some(_) => new_device,
+                None => "start the agent, after a loss or on a new machine with --new-device; then check again",
+            },
         );
         return None;
     }
@@ -59,10 +71,10 @@ pub(super) async fn open(report: &mut Report, config: &Config, state: &State) ->
         Some(store) => store.position().await.ok().flatten(),
         None => None,
     };
-    let link = match tokio::time::timeout(STEP, Link::open(app::open::account(config), position)).await {
+    let link = match tokio::time::timeout(STEP, Link::open(app::open::account(config, appservice), position)).await {
         Ok(Ok(link)) => link,
         Ok(Err(error)) => {
-            let advice = app::open::advice(&error, config).unwrap_or_else(|| match error {
+            let advice = app::open::advice(&error, config, new_device).unwrap_or_else(|| match error {
                 OpenError::RateLimited(_) => "wait, then check again".to_owned(),
                 OpenError::OtherAccount { .. } => "set matrix.state_dir".to_owned(),
                 OpenError::StoreLost { .. } => "docs/operate.md, \"When something is wrong\"".to_owned(),
@@ -90,7 +102,7 @@ pub(super) async fn open(report: &mut Report, config: &Config, state: &State) ->
         }
         Ok(Session::Ended) => {
             let what = "the homeserver has ended it: it was logged out, or its device was deleted";
-            report.fail("session", what, app::open::NEW_DEVICE);
+            report.fail("session", what, new_device);
             None
         }
         Err(error) => {

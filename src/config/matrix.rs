@@ -1,10 +1,10 @@
 //! The account, and who may talk to it.
 
-use std::{path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 
 use matrix_link::{AccessList, Trust};
 use reqwest::Url;
-use ruma::OwnedUserId;
+use ruma::{OwnedUserId, UserId};
 use secrecy::SecretString;
 
 use super::{error::ConfigError, reader::Reader};
@@ -52,17 +52,28 @@ pub struct Access {
     pub trust: Trust,
     /// Other bots in the rooms.
     pub bots: AccessList,
+    /// The agents of the same appservice, this one among them: bots too.
+    pub agents: Arc<BTreeSet<OwnedUserId>>,
+    /// The agent that invites for people who may talk to this one.
+    pub host: Option<OwnedUserId>,
     /// Turns in a row that bots may cause in one room before the agent waits for a person.
     pub max_bot_turns: u32,
 }
 
 impl Access {
+    /// Whether this account is known as a bot's.
+    pub fn is_bot(&self, user: &UserId) -> bool {
+        self.bots.allows(user) || self.agents.contains(user)
+    }
+
     pub(super) fn read(reader: &mut Reader) -> Result<Self, ConfigError> {
         let mut access = reader.table("access");
         Ok(Self {
             allow: access.get("allow")?.access_list()?,
             trust: access.get("trust")?.choice(&Trust::ALL.map(|trust| (trust.as_str(), trust)))?,
             bots: access.get("bots")?.access_list()?,
+            agents: Arc::default(),
+            host: None,
             max_bot_turns: access.get("max_bot_turns")?.whole(1..=100)?,
         })
     }

@@ -11,6 +11,7 @@
 //! A new key is a line in `config.toml`, a field here and a line in its table's `read`; the reader learns from the
 //! latter that the key is known.
 
+mod appservice;
 mod error;
 mod limits;
 mod matrix;
@@ -18,6 +19,7 @@ mod model;
 mod phone;
 mod reader;
 mod rich;
+mod room;
 mod secret;
 mod unknown;
 mod value;
@@ -31,18 +33,28 @@ use jiff::tz::TimeZone;
 
 use self::reader::Reader;
 pub use self::{
+    appservice::{Appservice, Avatar, Colleague, Mode, Persona, Token},
     error::{ConfigError, Place},
     limits::{Draft, Http, Inbox, Outbox, Store, Turn},
     matrix::{Access, Matrix},
     model::{Endpoint, Model, ResponseFormat, ToolCalls},
     phone::Phone,
     rich::{Later, Rich, Switch},
+    room::{Forms, Room, Secrets},
 };
 
 /// All that the operator decides, checked. Each field is the table of its name.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The account.
+    /// How the homeserver knows the agent.
+    pub mode: Mode,
+    /// The appservice, where it is one.
+    pub appservice: Appservice,
+    /// The agents of the appservice, the main one first; none where there is one with an account of its own.
+    pub agents: Vec<Persona>,
+    /// The others whom the main agent of an appservice lists and invites; none for all others.
+    pub colleagues: Vec<Colleague>,
+    /// The account; of an appservice, the technical one that its agents have their server and their store from.
     pub matrix: Matrix,
     /// Whose words count.
     pub access: Access,
@@ -64,6 +76,12 @@ pub struct Config {
     pub later: Later,
     /// The person's phone.
     pub phone: Phone,
+    /// Room commands.
+    pub room: Room,
+    /// One-time forms.
+    pub forms: Forms,
+    /// Secrets that people give.
+    pub secrets: Secrets,
     /// How long things are kept.
     pub store: Store,
     /// What is told over HTTP.
@@ -81,7 +99,22 @@ impl Config {
     }
 
     fn read(reader: &mut Reader) -> Result<Self, ConfigError> {
-        let config = Self {
+        let mut config = Self::read_one(reader)?;
+        config.agents = appservice::agents(reader, &config)?;
+        // A misspelt key first: it may be why the others don't go together.
+        reader.refuse_unknown()?;
+        config.model.check(reader)?;
+        appservice::check(reader, &config)?;
+        Ok(config)
+    }
+
+    /// All tables, as they are for one agent.
+    fn read_one(reader: &mut Reader) -> Result<Self, ConfigError> {
+        Ok(Self {
+            mode: Mode::read(reader)?,
+            appservice: Appservice::read(reader)?,
+            agents: Vec::new(),
+            colleagues: Vec::new(),
             matrix: Matrix::read(reader)?,
             access: Access::read(reader)?,
             agent: Agent::read(reader)?,
@@ -93,14 +126,13 @@ impl Config {
             rich: Rich::read(reader)?,
             later: Later::read(reader)?,
             phone: Phone::read(reader)?,
+            room: Room::read(reader)?,
+            forms: Forms::read(reader)?,
+            secrets: Secrets::read(reader)?,
             store: Store::read(reader)?,
             http: Http::read(reader)?,
             log: Log::read(reader)?,
-        };
-        // A misspelt key first: it may be why the others don't go together.
-        reader.refuse_unknown()?;
-        config.model.check(reader)?;
-        Ok(config)
+        })
     }
 }
 

@@ -79,7 +79,8 @@ fn every_key_is_overridden_by_the_file_and_by_the_environment_alike() {
     fs::write(&secret, "hunter2").unwrap();
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
 
-    for (key, default) in documented_keys() {
+    // Its other value needs tables that no variable can give.
+    for (key, default) in documented_keys().into_iter().filter(|(key, _)| key != "mode") {
         let (toml, text) = match &default {
             Value::Integer(number) => {
                 let other = (number.value() + 1).to_string();
@@ -93,6 +94,14 @@ fn every_key_is_overridden_by_the_file_and_by_the_environment_alike() {
                 let rooms = ["!a:example.org", "!b:example.org"];
                 (format!("{rooms:?}"), rooms.join(", "))
             }
+            Value::Array(_) if key == "room.private_addresses" => {
+                let addresses = ["127.0.0.1", "10.0.0.0/8"];
+                (format!("{addresses:?}"), addresses.join(", "))
+            }
+            Value::Array(_) if key == "secrets.redact" => {
+                let patterns = ["secret-[0-9]+", "token-[a-z]+"];
+                (format!("{patterns:?}"), patterns.join(", "))
+            }
             Value::Array(_) => {
                 let users = ["@alice:example.org", "*:example.com"];
                 (format!("{users:?}"), users.join(", "))
@@ -104,12 +113,20 @@ fn every_key_is_overridden_by_the_file_and_by_the_environment_alike() {
                     "agent.time_zone" => "Etc/GMT+3",
                     "model.tool_calls" => "constrained",
                     "model.response_format" => "json_object",
-                    "http.listen" => "127.0.0.1:8091",
+                    "http.listen" | "forms.listen" | "appservice.listen" => "127.0.0.1:8091",
+                    "appservice.prefix" => "other_",
+                    "appservice.devices" => "logged_in",
+                    "appservice.token_in_address" => "on",
                     "log.format" => "json",
-                    "rich.complete_text" => "on",
-                    "rich.tools" | "rich.seed_reactions" | "later.tool" | "phone.tool" => "off",
+                    "rich.complete_text" | "forms.behind_proxy" => "on",
+                    "rich.tools"
+                    | "rich.seed_reactions"
+                    | "later.tool"
+                    | "phone.tool"
+                    | "room.tool"
+                    | "room.state_lists" => "off",
                     "log.filter" => "debug,waybread=trace",
-                    "matrix.state_dir" | "model.script" => "/elsewhere",
+                    "matrix.state_dir" | "model.script" | "appservice.registration" => "/elsewhere",
                     key if key.ends_with("_file") => &secret,
                     key if key.ends_with("url") || key.ends_with("homeserver") => "https://elsewhere.example/v1",
                     _ => "another text",
@@ -216,13 +233,13 @@ fn a_bad_file_is_refused_with_file_line_and_key() {
         ),
         (
             "verbose = true",
-            "config.toml:1: verbose: unknown key; known here: matrix, access, agent, model, turn, draft, outbox, \
-             inbox, rich, later, phone, store, http, log",
+            "config.toml:1: verbose: unknown key; known here: mode, appservice, matrix, access, agent, model, turn, draft, outbox, \
+             inbox, rich, later, phone, room, forms, secrets, store, http, log",
         ),
         (
             "'model.url' = 'http://example.org'",
-            "config.toml:1: model.url: unknown key; known here: matrix, access, agent, model, turn, draft, outbox, \
-             inbox, rich, later, phone, store, http, log",
+            "config.toml:1: model.url: unknown key; known here: mode, appservice, matrix, access, agent, model, turn, draft, outbox, \
+             inbox, rich, later, phone, room, forms, secrets, store, http, log",
         ),
         // Secrets in the file.
         (
@@ -485,4 +502,153 @@ proptest! {
             prop_assert!(!error.to_string().contains(char::is_control), "{error}");
         }
     }
+}
+
+const TWO_AGENTS: &str = r#"mode = "appservice"
+[model]
+name = "shared"
+[[agent]]
+localpart = "waybread-cook"
+display_name = "Cook"
+avatar = "cook.PNG"
+system_prompt = "You cook."
+[agent.model]
+name = "cooks"
+[agent.access]
+allow = ["@alice:localhost"]
+[[agent]]
+localpart = "waybread-guide"
+"#;
+
+#[test]
+fn an_agent_of_an_appservice_has_what_its_table_says_and_shares_the_rest() {
+    let config = nowhere(Some(TWO_AGENTS), &[("WAYBREAD_MODEL_TEMPERATURE", "1.5")]);
+    let [cook, guide] = &*config.agents else { panic!("{:?}", config.agents) };
+    assert_eq!(
+        (cook.user().as_str(), guide.user().as_str()),
+        ("@waybread-cook:localhost", "@waybread-guide:localhost")
+    );
+    assert_eq!((cook.display_name.as_deref(), guide.display_name.as_deref()), (Some("Cook"), None));
+    let picture = Avatar { file: "/nowhere/cook.PNG".into(), content_type: "image/png" };
+    assert_eq!((cook.avatar.as_ref(), guide.avatar.as_ref()), (Some(&picture), None));
+    assert_eq!(cook.config.matrix.state_dir, Path::new("/nowhere/state/agents/waybread-cook"));
+    assert_eq!(cook.config.agent.system_prompt, "You cook.");
+    assert_eq!(guide.config.agent.system_prompt, nowhere(None, &[]).agent.system_prompt);
+    let models = [cook, guide].map(|one| (one.config.model.endpoint.name.as_str(), one.config.model.temperature));
+    assert_eq!(models, [("cooks", 1.5), ("shared", 1.5)]);
+    assert_ne!(cook.config.access.allow, guide.config.access.allow);
+    let guide_as_known = Colleague {
+        user: guide.user().to_owned(),
+        name: "waybread-guide".to_owned(),
+        short_name: "guide".to_owned(),
+        allow: guide.config.access.allow.clone(),
+    };
+    assert_eq!((&*cook.config.colleagues, &*guide.config.colleagues), (&[guide_as_known][..], &[][..]));
+    assert_eq!((&cook.config.access.host, guide.config.access.host.as_deref()), (&None, Some(cook.user())));
+    assert!(cook.config.access.is_bot(guide.user()) && guide.config.access.is_bot(cook.user()));
+    assert_eq!((cook.config.outbox.burst, cook.config.outbox.events_per_second), (1000, 1000.0));
+}
+
+#[test]
+fn agents_that_log_in_have_the_limits_of_ordinary_accounts() {
+    let config = nowhere(Some(&format!("{TWO_AGENTS}[appservice]\ndevices = \"logged_in\"\n")), &[]);
+    assert_eq!(config.agents[0].config.outbox.burst, nowhere(None, &[]).outbox.burst);
+}
+
+#[test]
+fn what_an_agent_says_itself_wins_over_the_environment() {
+    let config = nowhere(Some(TWO_AGENTS), &[("WAYBREAD_MODEL_NAME", "of all")]);
+    let names: Vec<_> = config.agents.iter().map(|one| &*one.config.model.endpoint.name).collect();
+    assert_eq!(names, ["cooks", "of all"]);
+}
+
+#[test]
+fn what_is_wrong_with_an_agent_names_it_and_its_line() {
+    for (from, to, error) in [
+        (
+            "\"waybread-guide\"",
+            "\"other\"",
+            "config.toml:14: agent[1].localpart: must begin with appservice.prefix (\"waybread-\")",
+        ),
+        (
+            "\"waybread-guide\"",
+            "\"waybread-cook\"",
+            "config.toml:14: agent[1].localpart: @waybread-cook:localhost is taken: by another [[agent]], or as matrix.user",
+        ),
+        (
+            "\"waybread-guide\"",
+            "\"A/B\"",
+            "config.toml:14: agent[1].localpart: expected 1 to 100 characters of a-z, 0-9, \".\", \"_\", \"=\" and \"-\", the first no \".\", found \"A/B\"",
+        ),
+        ("allow =", "alow =", "config.toml:12: agent[0].access.alow: unknown key; did you mean \"allow\"?"),
+        (
+            "[agent.access]",
+            "[agent.store]",
+            "config.toml:11: agent[0].store: unknown key; known here: access, system_prompt, time_zone, model, turn, draft, rich, later, phone, display_name, avatar, localpart",
+        ),
+        (
+            "cook.PNG",
+            "cook.svg",
+            "config.toml:7: agent[0].avatar: expected a picture whose name ends in .png, .jpg, .gif or .webp, found \"cook.svg\"",
+        ),
+        (
+            "display_name =",
+            "disply_name =",
+            "config.toml:6: agent[0].disply_name: unknown key; did you mean \"display_name\"?",
+        ),
+        ("mode = \"appservice\"", "mode = \"bot\"", "config.toml:4: agent: [[agent]] needs mode = \"appservice\""),
+    ] {
+        assert_eq!(read(&TWO_AGENTS.replace(from, to), &[]).unwrap_err().to_string(), error);
+    }
+    assert_eq!(
+        read("mode = \"appservice\"", &[]).unwrap_err().to_string(),
+        "config.toml:1: mode: \"appservice\" needs an [[agent]] at least"
+    );
+}
+
+const COMMAND: &str = "[[room.command]]\nrooms = ['*']\nname = 'hello'\ndescription = 'Says hello.'\n\
+                       actions = [{ type = 'post', text = 'Hello.' }]\n";
+
+#[test]
+fn commands_of_rooms_are_read_from_the_file() {
+    let other = COMMAND.replace("hello", "other").replace("'*'", "'!a:example.org'");
+    let config = nowhere(Some(&format!("{COMMAND}\n{other}")), &[]);
+    let names: Vec<_> = config.room.commands.iter().map(|listed| &*listed.entry.name).collect();
+    assert_eq!(names, ["hello", "other"]);
+}
+
+#[test]
+fn a_command_that_is_wrong_is_refused_with_its_place() {
+    for (file, message) in [
+        (
+            COMMAND.replace("'post'", "'shell'"),
+            "config.toml:1: room.command[0]: action 1: there is no action \"shell\"; there are: form, post, webhook, \
+             widget, widget_close, invite, pin, topic",
+        ),
+        (
+            COMMAND.replace("rooms = ['*']", "rooms = ['lobby']"),
+            "config.toml:1: room.command[0]: rooms must be full room ids such as \"!room:example.org\", or \"*\"",
+        ),
+        (
+            format!("{COMMAND}{COMMAND}"),
+            "config.toml:6: room.command[1]: the name \"hello\" is taken in one of its rooms",
+        ),
+        (
+            "[room]\ncommand = 3".to_owned(),
+            "config.toml:2: room.command: expected a list of tables, each with [[room.command]] before it, found 3",
+        ),
+        (
+            "secrets.redact = ['(']".to_owned(),
+            "config.toml:1: secrets.redact[0]: expected a regular expression that matches more than nothing, found '('",
+        ),
+        (
+            "room.private_addresses = ['localhost']".to_owned(),
+            "config.toml:1: room.private_addresses[0]: expected an address or a network such as \"127.0.0.1\" or \
+             \"10.1.0.0/16\", found 'localhost'",
+        ),
+    ] {
+        assert_eq!(read(&file, &[]).unwrap_err().to_string(), message);
+    }
+    let error = read(COMMAND, &[("WAYBREAD_ROOM_COMMAND", "x")]).unwrap_err();
+    assert!(error.to_string().starts_with("WAYBREAD_ROOM_COMMAND: unknown variable"), "{error}");
 }

@@ -1,5 +1,7 @@
 //! Refuses what nobody reads: a misspelt key or variable must not be silent. The refusal names what may have been
 //! meant, and never shows the value.
+//!
+//! What stands in an `[[agent]]` is looked at like a file of its own, with the keys that one may have.
 
 use toml_edit::TableLike;
 
@@ -17,28 +19,42 @@ impl Reader {
     /// Refuses every key and variable that nobody has asked for. To be called when all tables have been read.
     pub(super) fn refuse_unknown(&self) -> Result<(), ConfigError> {
         if let Some(file) = &self.file {
-            self.refuse_unknown_keys(file, file.document.as_table(), "")?;
+            self.refuse_unknown_keys(file, &self.keys, file.document.as_table(), ("", ""))?;
+            for (index, agent) in file.agents().into_iter().flatten().enumerate() {
+                self.refuse_unknown_keys(file, &self.agent_keys, agent, (&format!("agent[{index}]."), ""))?;
+            }
         }
         self.refuse_unknown_variables()
     }
 
-    fn refuse_unknown_keys(&self, file: &Source, table: &dyn TableLike, path: &str) -> Result<(), ConfigError> {
+    /// The table's keys must be among the known ones; its path is shown behind the prefix.
+    fn refuse_unknown_keys(
+        &self,
+        file: &Source,
+        known: &[String],
+        table: &dyn TableLike,
+        (prefix, path): (&str, &str),
+    ) -> Result<(), ConfigError> {
         for (key, item) in table.iter() {
             let below = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
             // A quoted key can hold dots itself; no key of ours does.
             let plain = !key.contains('.');
-            if plain && self.keys.contains(&below) {
+            if plain && (known.contains(&below) || self.lists.contains(&below))
+                || below == "agent" && item.is_array_of_tables()
+            {
                 continue;
             }
-            let place =
-                |path: &str, span| Place::File { file: file.name.clone(), line: file.line(span), key: shown(path) };
+            let place = |path: &str, span| {
+                let key = shown(&format!("{prefix}{path}"));
+                Place::File { file: file.name.clone(), line: file.line(span), key }
+            };
             let key_span = table.key(key).and_then(|key| key.span());
-            if !plain || !self.keys.iter().any(|known| is_below(known, &below)) {
-                let hint = self.key_hint(path, key);
+            if !plain || !known.iter().any(|known| is_below(known, &below)) {
+                let hint = self.key_hint(known, path, key);
                 return Err(ConfigError::Unknown { place: place(&below, key_span), hint });
             }
             match item.as_table_like() {
-                Some(table) => self.refuse_unknown_keys(file, table, &below)?,
+                Some(table) => self.refuse_unknown_keys(file, known, table, (prefix, &below))?,
                 None => {
                     return Err(ConfigError::Value {
                         place: place(&below, item.span().or(key_span)),
@@ -51,7 +67,7 @@ impl Reader {
         Ok(())
     }
 
-    fn key_hint(&self, table: &str, key: &str) -> String {
+    fn key_hint(&self, known: &[String], table: &str, key: &str) -> String {
         let path = if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") };
         if self.secrets.contains(&path) {
             return format!(
@@ -59,8 +75,7 @@ impl Reader {
                 variable(&path)
             );
         }
-        let mut known: Vec<&str> = self
-            .keys
+        let mut known: Vec<&str> = known
             .iter()
             .filter_map(|known| if table.is_empty() { Some(&**known) } else { below(known, table) })
             .filter_map(|rest| rest.split('.').next())
@@ -99,13 +114,14 @@ fn is_below(key: &str, table: &str) -> bool {
     below(key, table).is_some()
 }
 
-/// The known name that differs in the fewest letters, if it is at most a third of them.
+/// The known name that differs in the fewest letters, if it is at most a third of them; of several, the one of the same
+/// length.
 fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     // Distances cost the product of both lengths.
     let name = shown(name);
     known
-        .map(|known| (strsim::damerau_levenshtein(&name, known), known))
+        .map(|known| (strsim::damerau_levenshtein(&name, known), known.len().abs_diff(name.len()), known))
         .min()
-        .filter(|(distance, known)| *distance <= (known.len() / 3).max(1))
-        .map(|(_, known)| known)
+        .filter(|(distance, _, known)| *distance <= (known.len() / 3).max(1))
+        .map(|(_, _, known)| known)
 }

@@ -1,19 +1,32 @@
 //! One found value, and the kinds of value that a key can ask for. Each kind is one method: it gives the typed
 //! value, or the error that says what is expected.
 
-use std::{fmt::Display, net::SocketAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
+use std::{
+    fmt::Display,
+    net::{IpAddr, SocketAddr},
+    ops::RangeInclusive,
+    path::PathBuf,
+    time::Duration,
+};
 
+use ipnet::IpNet;
 use jiff::tz::TimeZone;
 use matrix_link::{AccessEntry, AccessList};
+use regex::{Regex, RegexBuilder};
 use reqwest::Url;
-use ruma::{OwnedRoomId, OwnedUserId, RoomId, UserId};
+use ruma::{OwnedRoomId, OwnedUserId, RoomId, ServerName, UserId};
 use toml_edit::{Item, Value};
 use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
 use super::{
+    appservice::Avatar,
     error::{ConfigError, Place, shown},
     reader::Source,
 };
+
+const LOCALPART: &str = "1 to 100 characters of a-z, 0-9, \".\", \"_\", \"=\" and \"-\", the first no \".\"";
+/// The largest regular expression, in bytes as it is compiled.
+const MAX_PATTERN: usize = 1 << 20;
 
 /// A value as it was written, and where.
 #[derive(Clone)]
@@ -114,6 +127,23 @@ impl<'a> Found<'a> {
             .ok_or_else(|| self.expected("a full user id such as \"@waybread:example.org\""))
     }
 
+    /// What the localpart of a user id may begin with.
+    pub(super) fn localpart(self) -> Result<String, ConfigError> {
+        self.as_str()
+            .filter(|text| {
+                (1..=100).contains(&text.len()) && text.bytes().all(is_of_localpart) && !text.starts_with('.')
+            })
+            .map(str::to_owned)
+            .ok_or_else(|| self.expected(LOCALPART))
+    }
+
+    /// The localpart of a user id on this server, with the whole of it.
+    pub(super) fn user_id_on(self, server: &ServerName) -> Result<(String, OwnedUserId), ConfigError> {
+        let localpart = self.clone().localpart()?;
+        let user = UserId::parse(format!("@{localpart}:{server}")).map_err(|_| self.expected(LOCALPART))?;
+        Ok((localpart, user))
+    }
+
     /// A list of people.
     pub(super) fn access_list(self) -> Result<AccessList, ConfigError> {
         self.elements()?.into_iter().map(Found::access_entry).collect()
@@ -142,6 +172,30 @@ impl<'a> Found<'a> {
             .ok_or_else(|| self.expected("a full room id such as \"!room:example.org\""))
     }
 
+    /// A list of networks; an address alone is a network of one.
+    pub(super) fn networks(self) -> Result<Vec<IpNet>, ConfigError> {
+        self.elements()?.into_iter().map(Found::network).collect()
+    }
+
+    fn network(self) -> Result<IpNet, ConfigError> {
+        self.as_str()
+            .and_then(|text| text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from)))
+            .ok_or_else(|| self.expected("an address or a network such as \"127.0.0.1\" or \"10.1.0.0/16\""))
+    }
+
+    /// A list of regular expressions.
+    pub(super) fn patterns(self) -> Result<Vec<Regex>, ConfigError> {
+        self.elements()?.into_iter().map(Found::pattern).collect()
+    }
+
+    fn pattern(self) -> Result<Regex, ConfigError> {
+        self.as_str()
+            .and_then(|text| RegexBuilder::new(text).size_limit(MAX_PATTERN).build().ok())
+            // What matches nothing at all stands everywhere.
+            .filter(|pattern| !pattern.is_match(""))
+            .ok_or_else(|| self.expected("a regular expression that matches more than nothing"))
+    }
+
     /// A path; a relative one counts from the folder of the file that it stands in.
     pub(super) fn path(self) -> Result<PathBuf, ConfigError> {
         let path = self.as_str().filter(|text| !text.is_empty()).map(|text| match self.raw {
@@ -149,6 +203,20 @@ impl<'a> Found<'a> {
             Raw::Environment(_) => PathBuf::from(text),
         });
         path.ok_or_else(|| self.expected("a path"))
+    }
+
+    /// The file of a picture, of a kind that every client shows.
+    pub(super) fn picture(self) -> Result<Avatar, ConfigError> {
+        let file = self.clone().path()?;
+        let kind = file.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
+        let content_type = match kind.as_deref() {
+            Some("png") => "image/png",
+            Some("jpg" | "jpeg") => "image/jpeg",
+            Some("gif") => "image/gif",
+            Some("webp") => "image/webp",
+            _ => return Err(self.expected("a picture whose name ends in .png, .jpg, .gif or .webp")),
+        };
+        Ok(Avatar { file, content_type })
     }
 
     /// Where to listen.
@@ -226,6 +294,11 @@ impl<'a> Found<'a> {
     fn expected(&self, expected: impl Into<String>) -> ConfigError {
         ConfigError::Value { place: self.place.clone(), expected: expected.into(), found: self.found() }
     }
+}
+
+/// What new user ids are made of. Not "/" and "+": it names a folder, and stands in addresses and in a pattern.
+fn is_of_localpart(byte: u8) -> bool {
+    matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'=' | b'-')
 }
 
 /// [`EnvFilter`] takes any single word for a target: a misspelt level would silence the log without a word.

@@ -16,7 +16,6 @@ use tokio::{
 
 use super::{
     Input, Key, Prompt, Shared,
-    bots::BotTurns,
     commands::{self, Command},
     gate::{Facts, Reason, addressed, is_stop_word, without_mention},
     receipt::Receipt,
@@ -25,6 +24,7 @@ use super::{
 use crate::{
     observe::metrics::{self, Ignored},
     outbox::Earlier,
+    room_commands,
     store::{NewLine, StoreError},
     turn::Origin,
 };
@@ -48,7 +48,6 @@ const STOP_SIGN: &str = "🛑";
 pub struct Hub {
     pub(super) shared: Arc<Shared>,
     conversations: HashMap<Key, Conversation>,
-    bots: BotTurns,
     /// Rooms and sessions that were told that a message can't be read.
     told_unreadable: HashSet<(OwnedRoomId, String)>,
     /// Turns that were set for later, and have begun in this run.
@@ -81,10 +80,14 @@ impl Hub {
     /// A hub without conversations.
     pub fn new(shared: Arc<Shared>) -> Self {
         let began = shared.clock.now();
+        Self::since(shared, began)
+    }
+
+    /// A hub without conversations, whose agent is spoken to since this time.
+    pub fn since(shared: Arc<Shared>, began: Timestamp) -> Self {
         Self {
             shared,
             conversations: HashMap::new(),
-            bots: BotTurns::default(),
             told_unreadable: HashSet::new(),
             begun_later: BTreeSet::new(),
             over_later: BTreeSet::new(),
@@ -130,7 +133,9 @@ impl Hub {
             return Ok(());
         }
         if self.may_talk(event)
-            && (self.shared.phones.answered(event).await? || self.shared.phones.announced(event).await?)
+            && (self.shared.phones.answered(event).await?
+                || self.shared.phones.announced(event).await?
+                || self.shared.commands.answered(event).await?)
         {
             return Ok(());
         }
@@ -146,6 +151,9 @@ impl Hub {
                     self.tell_room(&event.room, &Input::StopSign(target.clone()));
                 }
                 self.press(event, target, key, arrival, receipt).await
+            }
+            EventKind::Other { event_type } if event_type == room_commands::STATE_TYPE => {
+                self.shared.commands.look(&event.room).await
             }
             EventKind::Membership { .. } | EventKind::Undecryptable { .. } | EventKind::Other { .. } => Ok(()),
         }
@@ -167,12 +175,17 @@ impl Hub {
         let command = Command::parse(words).filter(|_| message.kind == MessageKind::Text && self.may_talk(event));
         if command == Some(Command::Stop) {
             if self.is_carried_out(event, arrival) {
-                let addressed = direct || words != message.body.trim() || message.mentions_user(own) == Some(true);
+                let stopped = shared.commands.stop(event, message.thread.as_ref()).await?;
+                let addressed =
+                    !stopped && (direct || words != message.body.trim() || message.mentions_user(own) == Some(true));
                 self.tell(key, Input::Stop { addressed }, receipt);
             }
             return Ok(());
         }
         if message.kind == MessageKind::Other {
+            return Ok(());
+        }
+        if self.may_talk(event) && shared.commands.pasted(event, message).await? {
             return Ok(());
         }
         // Only for people who may talk: others must not be able to make everybody wait for a lookup.
@@ -220,6 +233,10 @@ impl Hub {
         match reason {
             None if is_stop_word(words) => self.tell(key, Input::StopWord(event.sender.clone()), receipt),
             None => {}
+            // What is not the task's to stop; a turn that runs here ends too.
+            Some(_) if is_stop_word(words) && shared.commands.stop(event, key.thread.as_ref()).await? => {
+                self.tell(key, Input::Stop { addressed: false }, receipt);
+            }
             Some(_) => {
                 let mut capabilities = capabilities(message);
                 if shared.phones.sent_from_phone(event, message).await? {
@@ -248,17 +265,18 @@ impl Hub {
 
     /// Who speaks; a person's word gives bots their turns back.
     pub(super) fn speaker(&mut self, event: &Event, notice: bool) -> Speaker {
-        if notice || self.shared.settings.access.bots.allows(&event.sender) {
+        if notice || self.shared.settings.access.is_bot(&event.sender) {
             return Speaker::Bot;
         }
-        self.bots.person(&event.room);
+        self.shared.bots.person(self.shared.rooms.user_id(), &event.room);
         Speaker::Person
     }
 
     /// Hands over what is for the agent, unless bots have had their turns.
     pub(super) fn prompt(&mut self, key: Key, prompt: Prompt, speaker: Speaker, receipt: &Receipt) {
         let most = self.shared.settings.access.max_bot_turns;
-        if speaker == Speaker::Bot && !self.bots.bot(&key.room, most) {
+        let own = self.shared.rooms.user_id();
+        if speaker == Speaker::Bot && !self.shared.bots.bot(own, &key.room, most) {
             tracing::warn!(room = %key.room, sender = %prompt.person, "bots have had their turns: waiting for a person");
             return;
         }
@@ -266,6 +284,10 @@ impl Hub {
     }
 
     async fn edit(&self, event: &Event, target: &OwnedEventId, message: &Message) -> Result<(), StoreError> {
+        if self.may_talk(event) && self.shared.commands.pasted(event, message).await? {
+            self.shared.store.strike_line(&event.room, target).await?;
+            return Ok(());
+        }
         let text = text_of(message);
         if self.shared.store.rewrite_line(&event.room, target, &event.sender, &text).await? {
             self.tell_room(&event.room, &Input::Edited(target.clone()));
@@ -286,6 +308,7 @@ impl Hub {
             self.tell_room(&event.room, &Input::Edited(edited));
         }
         self.shared.phones.redacted(event, target).await?;
+        self.shared.commands.redacted(event, target).await?;
         self.tell_room(&event.room, &Input::Redacted(target.clone()));
         Ok(())
     }

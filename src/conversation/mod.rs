@@ -26,6 +26,7 @@ use matrix_link::{Rooms, Trust};
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 use tokio::sync::{Notify, Semaphore};
 
+pub use bots::BotTurns;
 pub use hub::{Arrival, Hub};
 pub use receipt::Receipt;
 
@@ -36,6 +37,7 @@ use crate::{
     outbox::{Outbox, Place, Text},
     phone::Phones,
     rich::Desk,
+    room_commands::Commands,
     store::Store,
     tools::Toolbox,
     turn::{Origin, Typing},
@@ -61,12 +63,16 @@ pub struct Shared {
     pub rich: Desk,
     /// People's phones.
     pub phones: Phones,
+    /// What rooms allow the agent to run.
+    pub commands: Commands,
     /// Told when a turn was set for later.
     pub set_later: Notify,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
+    /// The turns that bots have caused.
+    pub bots: BotTurns,
     /// A place for each turn that may run at once.
-    pub places: Semaphore,
+    pub places: Arc<Semaphore>,
 }
 
 /// The operator's decisions that bear on conversations.
@@ -76,6 +82,8 @@ pub struct Settings {
     pub access: config::Access,
     /// Who the agent is.
     pub agent: config::Agent,
+    /// Other agents that it lists and invites.
+    pub colleagues: Vec<config::Colleague>,
     /// What the model can take.
     pub model: config::Model,
     /// The bounds of a turn.

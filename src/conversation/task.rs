@@ -306,6 +306,7 @@ pub(super) async fn toolbox(shared: &Arc<Shared>, here: &Here) -> Toolbox {
     let mut own_tools = shared.rich.tools(here).await;
     own_tools.extend(later::tool(shared, here));
     own_tools.extend(shared.phones.tool(here).await);
+    own_tools.extend(shared.commands.tool(here).await);
     shared.tools.with(own_tools)
 }
 
@@ -331,6 +332,7 @@ async fn prepare(shared: Arc<Shared>, key: Key, prompt: &Prompt, fence: Fence) -
         origin: Some(prompt.event.clone()),
         place: place(&key, prompt),
         mentions: if prompt.direct || !attended { Vec::new() } else { vec![prompt.person.clone()] },
+        agents: settings.access.agents.clone(),
         first_after: settings.draft.first_after,
         max_event_bytes: settings.outbox.max_event_bytes,
         buttons: settings.rich.tools,

@@ -1,10 +1,16 @@
-//! What is told over HTTP: health and figures.
+//! What is told over HTTP: health and figures. And, at an address of its own, what a homeserver pushes ([`push`]).
 //!
 //! - `/livez`: the process runs;
 //! - `/readyz`: it can do its work; 503 with what is wrong, one line each ([`Health::troubles`]);
 //! - `/metrics`: its figures, in Prometheus' text format ([`metrics`]).
+//!
+//! At an address of their own: one-time forms ([`forms`]).
 
-use std::{io, net::SocketAddr};
+pub mod forms;
+
+pub mod push;
+
+use std::{io, net::SocketAddr, sync::Arc};
 
 use axum::{
     Router,
@@ -20,7 +26,6 @@ use crate::{
         Health,
         metrics::{self, Exporter},
     },
-    outbox::Outbox,
     store::Store,
 };
 
@@ -34,8 +39,8 @@ pub struct Sources {
     pub health: Health,
     /// What waits to be handled.
     pub store: Store,
-    /// What waits to be sent.
-    pub outbox: Outbox,
+    /// How many messages wait to be sent.
+    pub unsent: Arc<dyn Fn() -> usize + Send + Sync>,
 }
 
 /// An address that is listened on; nobody is answered before [`Endpoint::serve`].
@@ -91,6 +96,6 @@ async fn figures(State((sources, exporter)): State<(Sources, Exporter)>) -> impl
             None
         }
     };
-    metrics::waiting(sources.health.sync_age(), inbox, sources.outbox.waiting());
+    metrics::waiting(sources.health.sync_age(), inbox, (sources.unsent)());
     ([(header::CONTENT_TYPE, TEXT_FORMAT)], exporter.render())
 }

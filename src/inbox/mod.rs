@@ -55,6 +55,19 @@ impl Inbox {
         }
     }
 
+    /// The same inbox, for an agent that was spoken to before it was opened: nothing counts as backlog by having come with
+    /// the first round of sync.
+    #[must_use]
+    pub fn without_backlog(self) -> Self {
+        self.backlog_until.get_or_init(|| 0);
+        self
+    }
+
+    /// Something is in the store that did not come by this way.
+    pub fn arrived(&self) {
+        self.arrived.notify_one();
+    }
+
     /// Hands what arrived to the hub, for ever.
     pub async fn run(&self, hub: &mut Hub) {
         // As many as there are events in memory: each acknowledges once.

@@ -1,11 +1,13 @@
 //! What the operator sees from outside: whether the agent is well ([`Health`]), its figures ([`metrics`]), and its log.
 //!
-//! - Nothing here holds a person's words, and no line of the log does either;
+//! - No secret that the store keeps is written into the log ([`Guard`]);
+//! - nothing here holds a person's words, and no line of the log does either;
 //! - every figure has a bounded number of series, whatever people, rooms and models do;
 //! - a turn's lines carry its span (`room`, `turn`, `event`), at every level of the log.
 //!
 //! `http` tells health and figures; `model` watches a model without the model's knowing.
 
+mod guard;
 mod health;
 pub mod metrics;
 mod model;
@@ -15,6 +17,7 @@ mod tests;
 use ruma::{EventId, RoomId};
 use tracing::Span;
 
+pub use guard::{Guard, GuardedLog, GuardedWriter};
 pub use health::Health;
 pub use model::Watched;
 

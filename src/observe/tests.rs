@@ -38,7 +38,8 @@ async fn get(router: axum::Router, path: &str) -> (String, String) {
 }
 
 fn sources(house: &House) -> Sources {
-    Sources { health: house.health.clone(), store: house.store.clone(), outbox: house.outbox.clone() }
+    let outbox = house.outbox.clone();
+    Sources { health: house.health.clone(), store: house.store.clone(), unsent: Arc::new(move || outbox.waiting()) }
 }
 
 #[tokio::test(start_paused = true)]

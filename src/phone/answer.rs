@@ -13,7 +13,7 @@ use ruma::EventId;
 use super::{Phones, Verdict};
 use crate::{
     config,
-    store::{Ask, StoreError},
+    store::{Ask, AskKind, StoreError},
 };
 
 /// How long a card stays open, at least, once the phone has begun.
@@ -59,7 +59,8 @@ impl Phones {
     /// # Errors
     /// When the store fails.
     pub async fn redacted(&self, event: &Event, target: &EventId) -> Result<(), StoreError> {
-        if let Some(ask) = self.0.store.ask_by_event(&event.room, target).await? {
+        if let Some(ask) = self.0.store.ask_by_event(&event.room, target).await?.filter(|ask| ask.kind == AskKind::Card)
+        {
             self.0.asks.close(&ask.id, &Verdict::Withdrawn.to_value()).await?;
         }
         Ok(())

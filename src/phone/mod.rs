@@ -29,7 +29,7 @@ use crate::{
     config::{self, Switch},
     outbox::Outbox,
     rich::Here,
-    store::{Ask, Store, StoreError},
+    store::{Ask, AskKind, Store, StoreError},
     tools::Tool,
 };
 
@@ -125,7 +125,7 @@ impl Phones {
     ///
     /// An answer that came meanwhile is in the backlog, so none of them ends before that was read.
     pub async fn resume(&self) {
-        let open = match self.0.store.open_asks().await {
+        let open = match self.0.store.open_asks(AskKind::Card).await {
             Ok(open) => open,
             Err(error) => return tracing::error!(error = &error as &dyn std::error::Error, "open cards can't be read"),
         };

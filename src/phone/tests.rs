@@ -310,7 +310,7 @@ async fn more_cards_are_open_at_once_than_turns_may_run_and_each_is_answered() {
     all_say("wake me at half past seven").await;
     house.until("all have a card", |house| house.model.answered() == crowd).await;
     house.pass(seconds(1)).await;
-    println!("{crowd} open cards: {} bytes resident for each", resident().saturating_sub(before) / crowd);
+    eprintln!("{crowd} open cards: {} bytes resident for each", resident().saturating_sub(before) / crowd);
     let cards = house.server.sent().into_iter().filter(|sent| sent.content.get(CARD_KEY).is_some());
     let cards: Vec<_> = cards.map(|sent| (sent.room, sent.id)).collect();
     assert_eq!(cards.len(), crowd);

@@ -13,7 +13,7 @@ use crate::{
     model::{Case, Example, ToolSpec},
     outbox::Place,
     rich::Here,
-    store::{Ask, Call, Cause, NewLine, StoreError},
+    store::{Ask, AskKind, Call, Cause, NewLine, StoreError},
     tools::{Origin, Output, Refusal, Run, Tool},
 };
 
@@ -50,7 +50,8 @@ impl PhoneAction {
             return self.post(ask, call, &asked).await;
         }
         let now = parts.clock.now();
-        let (open, lately) = parts.store.count_asks(&here.person, now - SignedDuration::from_mins(1)).await?;
+        let (open, lately) =
+            parts.store.count_asks(&here.person, AskKind::Card, now - SignedDuration::from_mins(1)).await?;
         if open > 0 {
             return Err(Refusal::call("another card waits for the person's answer: one at a time"));
         }
@@ -78,6 +79,7 @@ impl PhoneAction {
         .map_err(|error| Refusal::call(error.to_string()))?;
         let ask = Ask {
             id: card.id.as_str().to_owned(),
+            kind: AskKind::Card,
             room: here.room.clone(),
             thread: here.thread.clone(),
             person: here.person.clone(),

@@ -25,6 +25,7 @@ use ruma::{EventId, MilliSecondsSinceUnixEpoch, OwnedEventId, OwnedRoomId, Owned
 use serde_json::Value;
 
 pub use press::{Pressed, payload_of, pressed_by_message, pressed_by_reaction, tells_a_press};
+pub use send::Posted;
 
 use crate::{
     config::{self, Switch},

@@ -3,12 +3,12 @@
 use async_trait::async_trait;
 use mxblocks_tools::{RICH_SEND, RichCall};
 use ruma::{EventId, OwnedEventId, RoomId};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Desk, Here, remembered_text};
 use crate::{
     model::ToolSpec,
-    outbox::Place,
+    outbox::{Place, Text, TextKind},
     store::{Call, Cause},
     tools::{Origin, Output, Refusal, Run, Tool},
 };
@@ -47,6 +47,50 @@ impl RichSend {
         } else {
             format!("Sent there as [{handle}] ({sent}); name the room with it.")
         })
+    }
+}
+
+/// A message that was posted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Posted {
+    /// Its event.
+    pub event: OwnedEventId,
+    /// Its number in the room.
+    pub handle: i64,
+}
+
+impl Desk {
+    /// Posts a text, with blocks where there are some, into the room or thread of the talk, once for the same call.
+    ///
+    /// # Errors
+    /// When the blocks are not valid, or it can't be posted.
+    pub async fn post(
+        &self,
+        here: &Here,
+        markdown: String,
+        payload: Option<Value>,
+        call: Call,
+    ) -> Result<Posted, Refusal> {
+        let text = match payload {
+            None => Text { kind: TextKind::Answer, ..Text::notice(markdown) },
+            Some(payload) => {
+                let arguments = json!({ "payload": payload, "fallback": markdown });
+                let planned = mxblocks_tools::plan(RICH_SEND, &arguments).map_err(Refusal::Call)?;
+                self.text(&planned, &here.room).await?
+            }
+        };
+        self.0.outbox.taken_up(&here.room).await;
+        let event = match self.0.store.sent_by(&call).await? {
+            Some(event) => event,
+            None => {
+                let place = Place { thread: here.thread.clone(), reply_to: None };
+                self.0.outbox.send(here.room.clone(), place, text.content(), Some(Cause::Call(call))).await?
+            }
+        };
+        let words = remembered_text(&text);
+        let handle = self.remember(&here.room, here.thread.clone(), &event, words, &text).await?;
+        self.0.outbox.seed(&here.room, &event, &text);
+        Ok(Posted { event, handle })
     }
 }
 

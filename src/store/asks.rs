@@ -8,13 +8,34 @@ use sqlx::{Row, sqlite::SqliteRow};
 use super::{Call, Store, StoreError, outbox::invalid};
 
 const QUESTION: &str = "ask.question";
-const VERDICT: &str = "ask.verdict";
+pub(super) const VERDICT: &str = "ask.verdict";
+
+/// What a question is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskKind {
+    /// A card for a person's phone.
+    Card,
+    /// A one-time form.
+    Form,
+    /// A room's list of commands.
+    List,
+}
+
+impl AskKind {
+    const ALL: [(&'static str, Self); 3] = [("card", Self::Card), ("form", Self::Form), ("list", Self::List)];
+
+    fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(_, one)| *one == self).map_or("", |(name, _)| name)
+    }
+}
 
 /// A question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ask {
     /// Its own id, which an answer may name.
     pub id: String,
+    /// What it is.
+    pub kind: AskKind,
     /// The room.
     pub room: OwnedRoomId,
     /// The root of the thread that it stands in.
@@ -31,7 +52,7 @@ pub struct Ask {
     pub verdict: Option<Value>,
 }
 
-const COLUMNS: &str = "id, room, thread, person, question, event_id, expires_at, verdict";
+const COLUMNS: &str = "id, room, thread, person, question, event_id, expires_at, verdict, kind";
 
 impl Store {
     /// Keeps a question that a tool call asks, before it is posted.
@@ -40,8 +61,8 @@ impl Store {
     /// When the store fails.
     pub async fn ask(&self, ask: &Ask, call: &Call, now: Timestamp) -> Result<(), StoreError> {
         sqlx::query(
-            "INSERT INTO ask (agent, id, room, thread, person, origin, call, question, asked_at, expires_at)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO ask (agent, id, room, thread, person, origin, call, question, asked_at, expires_at, kind)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )
         .bind(self.agent())
         .bind(&ask.id)
@@ -53,6 +74,7 @@ impl Store {
         .bind(self.seal.seal(QUESTION, &ask.question.to_string())?)
         .bind(now.as_millisecond())
         .bind(ask.expires_at.as_millisecond())
+        .bind(ask.kind.as_str())
         .execute(&self.pool)
         .await?;
         Ok(())
@@ -149,31 +171,33 @@ impl Store {
         .transpose()
     }
 
-    /// The questions that are open.
+    /// The questions of a kind that are open.
     ///
     /// # Errors
     /// When the store fails or holds something unreadable.
-    pub async fn open_asks(&self) -> Result<Vec<Ask>, StoreError> {
-        let rows =
-            sqlx::query(sqlx::AssertSqlSafe(format!("SELECT {COLUMNS} FROM ask WHERE agent = ? AND verdict IS NULL")))
-                .bind(self.agent())
-                .fetch_all(&self.pool)
-                .await?;
+    pub async fn open_asks(&self, kind: AskKind) -> Result<Vec<Ask>, StoreError> {
+        let query = format!("SELECT {COLUMNS} FROM ask WHERE agent = ? AND verdict IS NULL AND kind = ?");
+        let rows = sqlx::query(sqlx::AssertSqlSafe(query))
+            .bind(self.agent())
+            .bind(kind.as_str())
+            .fetch_all(&self.pool)
+            .await?;
         rows.iter().map(|row| self.read_ask(row)).collect()
     }
 
-    /// How many questions to a person are open, and how many were asked since then.
+    /// How many questions of a kind to a person are open, and how many were asked since then.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn count_asks(&self, person: &UserId, since: Timestamp) -> Result<(u32, u32), StoreError> {
+    pub async fn count_asks(&self, person: &UserId, kind: AskKind, since: Timestamp) -> Result<(u32, u32), StoreError> {
         let row = sqlx::query(
             "SELECT COALESCE(SUM(verdict IS NULL), 0), COALESCE(SUM(asked_at >= ?3), 0) FROM ask
-             WHERE agent = ?1 AND person = ?2",
+             WHERE agent = ?1 AND person = ?2 AND kind = ?4",
         )
         .bind(self.agent())
         .bind(person.as_str())
         .bind(since.as_millisecond())
+        .bind(kind.as_str())
         .fetch_one(&self.pool)
         .await?;
         Ok((row.get(0), row.get(1)))
@@ -183,8 +207,10 @@ impl Store {
         let event =
             |column| row.get::<Option<String>, _>(column).map(OwnedEventId::try_from).transpose().map_err(invalid);
         let verdict = row.get::<Option<Vec<u8>>, _>(7);
+        let kind: &str = row.get(8);
         Ok(Ask {
             id: row.get(0),
+            kind: AskKind::ALL.iter().find(|(name, _)| *name == kind).map_or(AskKind::Card, |(_, kind)| *kind),
             room: OwnedRoomId::try_from(row.get::<String, _>(1)).map_err(invalid)?,
             thread: event(2)?,
             person: OwnedUserId::try_from(row.get::<String, _>(3)).map_err(invalid)?,
@@ -217,6 +243,7 @@ mod tests {
         let store = Store::in_memory(user_id!("@bot:example.org")).await.unwrap();
         let mut ask = Ask {
             id: "one".into(),
+            kind: AskKind::Card,
             room: owned_room_id!("!r:example.org"),
             thread: None,
             person: owned_user_id!("@alice:example.org"),
@@ -227,18 +254,18 @@ mod tests {
         };
         let call = Call { origin: owned_event_id!("$q"), arguments: "tea".into() };
         store.ask(&ask, &call, at(10)).await.unwrap();
-        assert_eq!(store.open_asks().await.unwrap(), [ask.clone()]);
+        assert_eq!(store.open_asks(AskKind::Card).await.unwrap(), [ask.clone()]);
         store.asked("one", event_id!("$card"), at(130)).await.unwrap();
         store.prolong_ask("one", at(120)).await.unwrap();
         (ask.event, ask.expires_at) = (Some(owned_event_id!("$card")), at(130));
         assert_eq!(store.ask_by_event(&ask.room, event_id!("$card")).await.unwrap(), Some(ask.clone()));
         assert_eq!(store.ask_by_call(&call).await.unwrap(), Some(ask.clone()));
-        assert_eq!(store.count_asks(&ask.person, at(10)).await.unwrap(), (1, 1));
+        assert_eq!(store.count_asks(&ask.person, AskKind::Card, at(10)).await.unwrap(), (1, 1));
         assert!(store.close_ask("one", &json!("done")).await.unwrap());
         assert!(!store.close_ask("one", &json!("declined")).await.unwrap());
         ask.verdict = Some(json!("done"));
         assert_eq!(store.ask_by_id("one").await.unwrap(), Some(ask.clone()));
-        assert_eq!(store.count_asks(&ask.person, at(11)).await.unwrap(), (0, 0));
-        assert_eq!(store.open_asks().await.unwrap(), []);
+        assert_eq!(store.count_asks(&ask.person, AskKind::Card, at(11)).await.unwrap(), (0, 0));
+        assert_eq!(store.open_asks(AskKind::Card).await.unwrap(), []);
     }
 }

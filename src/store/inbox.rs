@@ -57,7 +57,7 @@ impl Store {
         Ok(transaction.commit().await?)
     }
 
-    async fn insert(
+    pub(super) async fn insert(
         &self,
         transaction: &mut SqliteConnection,
         event: &Event,
@@ -266,17 +266,15 @@ impl Store {
         Ok(sqlx::query_scalar("SELECT COALESCE(MAX(seq), 0) FROM inbox").fetch_one(&self.pool).await?)
     }
 
-    /// How many events wait to be handled.
+    /// How many events wait to be handled, by all agents.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn count_waiting(&self) -> Result<u64, StoreError> {
-        let waiting: i64 = sqlx::query_scalar(
-            "SELECT count(*) FROM inbox WHERE handled_at IS NULL AND event IS NOT NULL AND agent = ?",
-        )
-        .bind(self.agent())
-        .fetch_one(&self.pool)
-        .await?;
+        let waiting: i64 =
+            sqlx::query_scalar("SELECT count(*) FROM inbox WHERE handled_at IS NULL AND event IS NOT NULL")
+                .fetch_one(&self.pool)
+                .await?;
         Ok(waiting.unsigned_abs())
     }
 

@@ -1,4 +1,5 @@
-//! The agent's own store: SQLite, one file, one owner.
+//! The agent's own store: SQLite, one file, one owner. The agents of an appservice share one, each with what is its own
+//! ([`Store::of`]).
 //!
 //! Invariants that the rest relies on:
 //!
@@ -9,13 +10,16 @@
 //! One file per table's verbs. All methods are one transaction each.
 
 mod asks;
+mod commands;
 mod inbox;
 mod later;
 mod outbox;
 mod phone;
+mod pushed;
 mod retention;
 mod rich;
 mod seal;
+mod secrets;
 mod settings;
 mod transcript;
 
@@ -30,12 +34,17 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-pub use asks::Ask;
+pub use asks::{Ask, AskKind};
+pub use commands::ListStanding;
 pub use inbox::Received;
 pub use later::{Later, NewLater};
 pub use outbox::{Call, Cause, NewPayload, Part, Sent};
+pub use pushed::Pushed;
 pub use rich::Blocks;
+pub use secrets::{NewSecret, SecretName, SecretOwner, Submission};
 pub use transcript::{Line, NewLine};
+
+use crate::observe::Guard;
 
 /// What is sealed as the proof of the key.
 const PROOF: &str = "owner.proof";
@@ -48,6 +57,7 @@ pub struct Store {
     pool: SqlitePool,
     agent: OwnedUserId,
     seal: Seal,
+    guard: Guard,
 }
 
 /// Why the store did not do it. Whether it is worth another attempt is not known: a full disk may be emptied.
@@ -103,7 +113,7 @@ impl Store {
             .busy_timeout(BUSY_TIMEOUT);
         // A connection to a file does not go away, so it need not be tried before each query.
         let pool = SqlitePoolOptions::new().max_connections(4).test_before_acquire(false).connect_with(options).await?;
-        Self::with(pool, agent, key).await
+        Self::with(pool, agent, key, Guard::of_process()).await
     }
 
     /// A store in memory, gone with its last handle.
@@ -118,10 +128,10 @@ impl Store {
             .max_lifetime(None)
             .connect("sqlite::memory:")
             .await?;
-        Self::with(pool, agent, &[0; 32]).await
+        Self::with(pool, agent, &[0; 32], Guard::default()).await
     }
 
-    async fn with(pool: SqlitePool, agent: &UserId, key: &[u8; 32]) -> Result<Self, StoreError> {
+    async fn with(pool: SqlitePool, agent: &UserId, key: &[u8; 32], guard: Guard) -> Result<Self, StoreError> {
         sqlx::migrate!("src/store/migrations").run(&pool).await.map_err(|error| match error {
             MigrateError::VersionMissing(_) => StoreError::Newer,
             error => StoreError::Schema(error),
@@ -134,8 +144,9 @@ impl Store {
         if owner != agent.as_str() {
             return Err(StoreError::OtherOwner { owner, asked: agent.to_owned() });
         }
-        let store = Self { pool, agent: agent.to_owned(), seal: Seal::new(key) };
+        let store = Self { pool, agent: agent.to_owned(), seal: Seal::new(key), guard };
         store.prove_key().await?;
+        store.guard_secrets().await?;
         Ok(store)
     }
 
@@ -152,16 +163,26 @@ impl Store {
         }
     }
 
+    /// The same store, with what is another agent's.
+    #[must_use]
+    pub fn of(&self, agent: &UserId) -> Self {
+        Self { agent: agent.to_owned(), ..self.clone() }
+    }
+
     /// Binds the store to the account's device; its words are those of that device's rooms.
     ///
     /// # Errors
     /// When it is bound to another one, or fails.
     pub async fn bind_device(&self, device: &DeviceId) -> Result<(), StoreError> {
-        sqlx::query("UPDATE owner SET device = ? WHERE device IS NULL")
+        sqlx::query("INSERT OR IGNORE INTO device (agent, device) VALUES (?, ?)")
+            .bind(self.agent())
             .bind(device.as_str())
             .execute(&self.pool)
             .await?;
-        let bound: String = sqlx::query_scalar("SELECT device FROM owner").fetch_one(&self.pool).await?;
+        let bound: String = sqlx::query_scalar("SELECT device FROM device WHERE agent = ?")
+            .bind(self.agent())
+            .fetch_one(&self.pool)
+            .await?;
         if bound == device.as_str() { Ok(()) } else { Err(StoreError::OtherDevice { bound, asked: device.to_owned() }) }
     }
 
@@ -170,7 +191,10 @@ impl Store {
     /// # Errors
     /// When the store fails.
     pub async fn device(&self) -> Result<Option<String>, StoreError> {
-        Ok(sqlx::query_scalar("SELECT device FROM owner").fetch_one(&self.pool).await?)
+        Ok(sqlx::query_scalar("SELECT device FROM device WHERE agent = ?")
+            .bind(self.agent())
+            .fetch_optional(&self.pool)
+            .await?)
     }
 
     /// Makes the store ready for a new device of the account: what it keeps of the rooms stays, the sync position does not.
@@ -179,10 +203,21 @@ impl Store {
     /// When the store fails.
     pub async fn release_device(&self) -> Result<(), StoreError> {
         let mut transaction = self.pool.begin().await?;
-        sqlx::query("UPDATE owner SET device = NULL").execute(&mut *transaction).await?;
-        sqlx::query("DELETE FROM position").execute(&mut *transaction).await?;
+        for query in ["DELETE FROM device WHERE agent = ?", "DELETE FROM position WHERE agent = ?"] {
+            sqlx::query(query).bind(self.agent()).execute(&mut *transaction).await?;
+        }
         transaction.commit().await?;
         Ok(())
+    }
+
+    /// Keeps secrets out of what is written down and shown.
+    pub fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
+    /// A short text that is the same for the same text, and tells nothing to those without the key.
+    pub(crate) fn digest(&self, text: &str) -> Result<String, StoreError> {
+        self.seal.digest(text)
     }
 
     fn agent(&self) -> &str {

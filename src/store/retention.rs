@@ -6,7 +6,7 @@ use super::{Store, StoreError, inbox::now};
 use crate::config;
 
 impl Store {
-    /// Forgets what is older than it is kept; what waits to be handled or sent stays. Gives the number of things forgotten.
+    /// Forgets what is older than it is kept, of all agents; what waits to be handled or sent stays. Gives the number of things forgotten.
     ///
     /// A forgotten event that comes again would count as new: the homeserver sends none that is older than the position.
     ///
@@ -17,18 +17,22 @@ impl Store {
         let mut transaction = self.pool.begin().await?;
         let mut forgotten = 0;
         for (query, time) in [
-            ("DELETE FROM inbox WHERE agent = ? AND handled_at < ?", before(keep.keep_events)),
-            ("DELETE FROM outbox WHERE agent = ? AND settled_at < ?", before(keep.keep_events)),
-            ("DELETE FROM answer WHERE agent = ? AND decided_at < ?", before(keep.keep_events)),
+            ("DELETE FROM inbox WHERE handled_at < ?", before(keep.keep_events)),
+            ("DELETE FROM outbox WHERE settled_at < ?", before(keep.keep_events)),
+            ("DELETE FROM answer WHERE decided_at < ?", before(keep.keep_events)),
             // The row with the highest handle stays, without its words: no handle is given twice.
+            ("UPDATE transcript SET text = NULL WHERE sent_at < ? AND text IS NOT NULL", before(keep.keep_transcript)),
+            ("DELETE FROM ask WHERE verdict IS NOT NULL AND asked_at < ?", before(keep.keep_events)),
+            ("DELETE FROM rich WHERE sent_at < ?", before(keep.keep_transcript)),
+            ("DELETE FROM pushed WHERE taken_at < ?", before(keep.keep_events)),
+            ("DELETE FROM command_run WHERE begun_at < ?", before(keep.keep_events)),
             (
-                "UPDATE transcript SET text = NULL WHERE agent = ? AND sent_at < ? AND text IS NOT NULL",
-                before(keep.keep_transcript),
+                "DELETE FROM form WHERE ? >= 0 AND NOT EXISTS
+                 (SELECT 1 FROM ask WHERE ask.agent = form.agent AND ask.id = form.id)",
+                before(keep.keep_events).max(0),
             ),
-            ("DELETE FROM ask WHERE agent = ? AND verdict IS NOT NULL AND asked_at < ?", before(keep.keep_events)),
-            ("DELETE FROM rich WHERE agent = ? AND sent_at < ?", before(keep.keep_transcript)),
         ] {
-            let done = sqlx::query(query).bind(self.agent()).bind(time).execute(&mut *transaction).await?;
+            let done = sqlx::query(query).bind(time).execute(&mut *transaction).await?;
             forgotten += done.rows_affected();
         }
         transaction.commit().await?;

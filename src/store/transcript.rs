@@ -54,7 +54,7 @@ impl Store {
         .bind(line.thread.as_ref().map(|id| id.as_str()))
         .bind(line.sender.as_str())
         .bind(self.seal.seal(NAME, &line.name)?)
-        .bind(self.seal.seal(TEXT, &line.text)?)
+        .bind(self.seal.seal(TEXT, &self.guard.redact(&line.text))?)
         .bind(line.reply_to.as_ref().map(|id| id.as_str()))
         .bind(i64::from(line.sent_at.get()))
         .fetch_optional(&self.pool)
@@ -86,7 +86,7 @@ impl Store {
             "UPDATE transcript SET text = ?
              WHERE agent = ? AND room = ? AND event_id = ? AND sender = ? AND text IS NOT NULL",
         )
-        .bind(self.seal.seal(TEXT, text)?)
+        .bind(self.seal.seal(TEXT, &self.guard.redact(text))?)
         .bind(self.agent())
         .bind(room.as_str())
         .bind(event.as_str())
@@ -236,7 +236,8 @@ impl Store {
                 thread: event(2)?,
                 sender: OwnedUserId::try_from(row.get::<String, _>(3)).map_err(invalid)?,
                 name: self.seal.open(NAME, row.get(4))?,
-                text: self.seal.open(TEXT, row.get(5))?,
+                // What was said before a secret was known is shown without it too.
+                text: self.guard.redact(&self.seal.open(TEXT, row.get(5))?).into_owned(),
                 reply_to: event(6)?,
                 sent_at: MilliSecondsSinceUnixEpoch(sent_at),
             },

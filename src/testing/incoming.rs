@@ -43,6 +43,11 @@ impl Incoming {
         Self::new(sender, room, "m.room.redaction", json!({ "redacts": target }))
     }
 
+    /// Some state of the room was set: what it says, the server has.
+    pub fn state(sender: &str, room: &str, event_type: &'static str) -> Self {
+        Self::new(sender, room, event_type, json!({}))
+    }
+
     fn new(sender: &str, room: &str, event_type: &'static str, content: Value) -> Self {
         let signed =
             Protection::Encrypted { device: Some(owned_device_id!("DEVICE")), standing: Standing::CrossSigned };

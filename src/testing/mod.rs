@@ -32,13 +32,15 @@ pub(crate) use shown::shown;
 use crate::{
     clock::Clock,
     config::{Config, Switch},
-    conversation::{Hub, NamedModel, Settings, Shared},
+    conversation::{BotTurns, Hub, NamedModel, Settings, Shared},
+    http::forms::Forms,
     inbox::Inbox,
     model::{Chain, Model, Retry, Scripted},
     observe::{Health, Watched},
     outbox::Outbox,
     phone::Phones,
     rich::Desk,
+    room_commands::{self, Commands},
     store::Store,
     tools::{Now, Toolbox},
     turn::Typing,
@@ -79,6 +81,7 @@ pub(crate) struct House {
     pub store: Store,
     pub outbox: Outbox,
     pub health: Health,
+    pub forms: Forms,
     typing: Typing,
     clock: Arc<TestClock>,
     inbox: Inbox,
@@ -185,7 +188,7 @@ impl House {
             NamedModel { name: (*name).to_owned(), model }
         };
         let now = Now::new(clock.clone(), config.agent.time_zone.clone());
-        let places = Semaphore::new(config.turn.max_concurrent);
+        let places = Arc::new(Semaphore::new(config.turn.max_concurrent));
         let rich = Desk::new(
             outbox.clone(),
             store.clone(),
@@ -195,17 +198,43 @@ impl House {
         );
         let phones = Phones::new(store.clone(), outbox.clone(), server.clone(), clock.clone(), config.phone.clone());
         at_once(phones.resume()).await;
+        let forms = Forms::new(store.clone(), clock.clone(), config.forms.clone());
+        forms.pretend_to_be_at("https://forms.example.org/");
+        store.guard().set_patterns(config.secrets.redact.clone());
+        let needs = room_commands::Needs {
+            store: store.clone(),
+            outbox: outbox.clone(),
+            rooms: server.clone(),
+            clock: clock.clone(),
+            desk: rich.clone(),
+            forms: forms.clone(),
+        };
+        let commands = Commands::new(needs, room_commands::Settings::of(&config));
+        at_once(commands.resume()).await;
         let Config {
-            access, agent, model, turn, draft, outbox: sending, inbox: receiving, later, rich: blocks, ..
+            access,
+            agent,
+            colleagues,
+            model,
+            turn,
+            draft,
+            outbox: sending,
+            inbox: receiving,
+            later,
+            rich: blocks,
+            ..
         } = config;
         let typing = Typing::new(server.clone());
         let shared = Shared {
             rich,
+            commands,
             phones,
+            bots: BotTurns::default(),
             set_later: Notify::new(),
             settings: Settings {
                 access,
                 agent,
+                colleagues,
                 model,
                 turn,
                 draft,
@@ -238,7 +267,7 @@ impl House {
             async move { outbox.run().await }
         });
         let model = models.into_iter().next().unwrap().1;
-        let house = Self { server, model, store, outbox, health, typing, clock, inbox, _tasks: tasks };
+        let house = Self { server, model, store, outbox, health, forms, typing, clock, inbox, _tasks: tasks };
         house.settle().await;
         house
     }

@@ -7,12 +7,12 @@ use std::{
 };
 
 use async_trait::async_trait;
-use matrix_link::{Event, FetchError, Outgoing, Payload, Rooms, SendError, Sender};
-use ruma::{EventId, OwnedEventId, OwnedRoomId, OwnedTransactionId, RoomId, UserId, user_id};
+use matrix_link::{Act, ActError, Event, FetchError, Outgoing, Payload, Power, Rooms, SendError, Sender, StateEvent};
+use ruma::{EventId, OwnedEventId, OwnedRoomId, OwnedTransactionId, OwnedUserId, RoomId, UserId, user_id};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{BOT, GROUP, PLAIN, STRANGER};
+use super::{ALICE, BOT, DIRECT, GROUP, PLAIN, STRANGER};
 
 /// Who is not shown to type anew after this time has stopped.
 const TYPING_TIMEOUT: Duration = Duration::from_secs(30);
@@ -61,7 +61,14 @@ struct State {
     typing: BTreeMap<OwnedRoomId, Instant>,
     typing_requests: usize,
     events: BTreeMap<OwnedEventId, Event>,
+    room_state: BTreeMap<(OwnedRoomId, String, String), StateEvent>,
+    powers: BTreeMap<OwnedUserId, Power>,
+    acts: Vec<String>,
+    refuses_acts: bool,
 }
+
+/// Whoever has this power may set state; with none, invite.
+const STATE_POWER: Power = Power::Level(50);
 
 struct Bucket {
     tokens: f64,
@@ -107,6 +114,43 @@ impl Server {
         let id = event.id.clone();
         self.state().events.insert(id.clone(), event);
         id
+    }
+
+    /// Somebody sets state, whether they may or not.
+    pub fn put_state(&self, room: &str, sender: &str, event_type: &str, key: &str, content: Value) {
+        let event = StateEvent { sender: UserId::parse(sender).unwrap(), content };
+        let at = (RoomId::parse(room).unwrap(), event_type.to_owned(), key.to_owned());
+        self.state().room_state.insert(at, event);
+    }
+
+    /// The state of a room, where it has some.
+    pub fn state_of(&self, room: &str, event_type: &str, key: &str) -> Option<Value> {
+        let at = (RoomId::parse(room).unwrap(), event_type.to_owned(), key.to_owned());
+        self.state().room_state.get(&at).map(|event| event.content.clone())
+    }
+
+    /// Gives somebody this power in all rooms; nobody has any else.
+    pub fn empower(&self, user: &str, power: Power) {
+        self.state().powers.insert(UserId::parse(user).unwrap(), power);
+    }
+
+    /// Lets the agent do nothing in rooms from now on but speak.
+    pub fn refuse_acts(&self) {
+        self.state().refuses_acts = true;
+    }
+
+    /// What the agent has done in rooms besides speaking.
+    pub fn acts(&self) -> Vec<String> {
+        self.state().acts.clone()
+    }
+
+    fn act(&self, room: &RoomId, act: String) -> Result<(), ActError> {
+        let mut state = self.state();
+        if state.refuses_acts {
+            return Err(ActError::NotInRoom(room.to_owned()));
+        }
+        state.acts.push(act);
+        Ok(())
     }
 
     /// The events that it has taken, oldest first.
@@ -249,6 +293,45 @@ impl Rooms for Server {
 
     async fn event(&self, room: &RoomId, id: &EventId) -> Result<Event, FetchError> {
         self.state().events.get(id).cloned().ok_or_else(|| FetchError::NotInRoom(room.to_owned()))
+    }
+
+    async fn state_event(&self, room: &RoomId, event_type: &str, key: &str) -> Option<StateEvent> {
+        self.state().room_state.get(&(room.to_owned(), event_type.to_owned(), key.to_owned())).cloned()
+    }
+
+    async fn set_state(
+        &self,
+        room: &RoomId,
+        event_type: &str,
+        key: &str,
+        content: Value,
+    ) -> Result<OwnedEventId, ActError> {
+        self.act(room, format!("{room} {event_type} {key:?} {content}"))?;
+        self.put_state(room.as_str(), BOT, event_type, key, content);
+        Ok(EventId::parse("$state").unwrap())
+    }
+
+    async fn invite(&self, room: &RoomId, user: &UserId) -> Result<(), ActError> {
+        self.act(room, format!("{room} invites {user}"))
+    }
+
+    async fn power(&self, _: &RoomId, user: &UserId) -> Option<Power> {
+        (user.server_name() == "example.org").then(|| self.state().powers.get(user).copied().unwrap_or(Power::Level(0)))
+    }
+
+    async fn may(&self, room: &RoomId, user: &UserId, act: Act<'_>) -> bool {
+        let power = self.power(room, user).await;
+        match act {
+            Act::SetState(_) => power >= Some(STATE_POWER),
+            Act::Invite => power >= Some(Power::Level(0)),
+        }
+    }
+
+    async fn private_room(&self, user: &UserId, here: &RoomId) -> Result<OwnedRoomId, FetchError> {
+        if here == DIRECT && user == ALICE {
+            return Ok(here.to_owned());
+        }
+        Ok(RoomId::parse(format!("!direct-with-{}:example.org", user.localpart())).unwrap())
     }
 
     async fn set_typing(&self, room: &RoomId, typing: bool) {

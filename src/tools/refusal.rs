@@ -1,6 +1,6 @@
 //! Why a tool that posts has not posted.
 
-use matrix_link::FetchError;
+use matrix_link::{ActError, FetchError};
 
 use crate::{outbox::PostError, store::StoreError};
 
@@ -16,6 +16,9 @@ pub enum Refusal {
     /// A message that it names can't be looked up.
     #[error("the homeserver does not give that message")]
     Lookup(#[from] FetchError),
+    /// Something could not be done in the room.
+    #[error("{0}")]
+    Act(#[from] ActError),
     /// It could not be sent.
     #[error("not posted: {0}")]
     Post(#[from] PostError),

@@ -3,10 +3,10 @@
 //! Nothing is posted before there is something worth reading, since the first event is the one that notifies. The text of
 //! earlier steps stays; the text of the running step can be taken back, when its attempt failed or its prompt changed.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use mxblocks::{MAX_LABEL, RICH_VERSION};
-use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
+use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId, UserId};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -40,6 +40,8 @@ pub struct DraftSettings {
     pub place: Place,
     /// Whom it mentions.
     pub mentions: Vec<OwnedUserId>,
+    /// Whom it mentions too where its text names them by their full user id.
+    pub agents: Arc<BTreeSet<OwnedUserId>>,
     /// Text that has waited this long is shown, sentence or not.
     pub first_after: Duration,
     /// The largest event as sent, in bytes.
@@ -209,8 +211,23 @@ impl Draft {
     }
 
     fn event_text(&self, markdown: String, liveness: Liveness) -> Text {
-        Text { markdown, mentions: self.settings.mentions.clone(), kind: TextKind::Answer, liveness, rich: None }
+        let mut mentions = self.settings.mentions.clone();
+        for agent in named(&markdown, &self.settings.agents) {
+            if !mentions.contains(agent) {
+                mentions.push(agent.clone());
+            }
+        }
+        Text { markdown, mentions, kind: TextKind::Answer, liveness, rich: None }
     }
+}
+
+/// Those whose full user ids stand in a text.
+fn named<'a>(text: &'a str, agents: &'a BTreeSet<OwnedUserId>) -> impl Iterator<Item = &'a OwnedUserId> {
+    let is_of_id = |c: char| c.is_ascii_alphanumeric() || "@:._=-/+".contains(c);
+    text.split(move |c| !is_of_id(c)).filter(|word| word.starts_with('@')).filter_map(|word| {
+        let user = UserId::parse(word.trim_end_matches(['.', ':'])).ok()?;
+        agents.get(&user)
+    })
 }
 
 /// The blocks of a question with choices.
@@ -251,7 +268,23 @@ fn closed(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::closed;
+    use std::collections::BTreeSet;
+
+    use ruma::{OwnedUserId, owned_user_id};
+
+    use super::{closed, named};
+
+    #[test]
+    fn an_agent_is_named_by_its_full_user_id() {
+        let agents = BTreeSet::from([owned_user_id!("@cook:example.org"), owned_user_id!("@guide:example.org")]);
+        let of = |text| named(text, &agents).map(OwnedUserId::to_string).collect::<Vec<_>>();
+        for text in ["@cook:example.org: soup?", "Ask (`@cook:example.org`).", "So, @cook:example.org."] {
+            assert_eq!(of(text), ["@cook:example.org"], "{text}");
+        }
+        for text in ["cook", "@cook", "@cook:example.organic", "@alice:example.org", "x@cook:example.org"] {
+            assert_eq!(of(text), [""; 0], "{text}");
+        }
+    }
 
     #[test]
     fn an_open_fence_gets_its_end_and_a_closed_one_none() {

@@ -4,10 +4,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 #![recursion_limit = "256"]
 
+mod appservice;
+mod appservice_rooms;
 mod check;
 mod contexts;
 mod crash;
 mod faults;
+mod forms;
 mod gaps;
 mod homeserver_faults;
 mod identity;
@@ -19,6 +22,7 @@ mod phone_client;
 mod restart;
 mod rich;
 mod road;
+mod room_commands;
 mod session;
 mod steering;
 mod stop;

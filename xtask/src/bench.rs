@@ -30,10 +30,13 @@ pub fn run() -> Result<ExitCode> {
     let _hold = cache.hold_target()?;
     let synapse = Synapse::install(&cache, &python, Step::begin)?;
     say("  Building for release (about a quarter of an hour the first time)");
-    process::run("cargo bench", &bench(&cache, &["--no-run"]), Output::Inherit)?;
+    let messages = cache.root().join("bench.jsonl");
+    let build = bench(&cache, &["--no-run", "--message-format=json-render-diagnostics"]);
+    process::run("cargo bench", &build, Output::Capture(&messages))?;
+    let agent = cargo::executable(&fs::read_to_string(&messages)?, "waybread").context("cargo built no agent")?;
 
-    let testbed = Testbed::start(&synapse)?;
-    say("  Measuring (about 10 minutes; the less the machine does meanwhile, the better)");
+    let testbed = Testbed::start(&synapse, &agent)?;
+    say("  Measuring (about 20 minutes; the less the machine does meanwhile, the better)");
     let figures = cache.root().join("figures.md");
     let mut measure = bench(&cache, &[]);
     measure.envs(testbed.environment());

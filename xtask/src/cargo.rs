@@ -51,7 +51,7 @@ pub fn build_programs(cache: &Cache) -> Result<Programs> {
 }
 
 /// The executable of the binary target `name` in cargo's JSON messages.
-fn executable(messages: &str, name: &str) -> Option<PathBuf> {
+pub fn executable(messages: &str, name: &str) -> Option<PathBuf> {
     messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())

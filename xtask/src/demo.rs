@@ -15,6 +15,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::{
+    appservices::{self, Trio},
     cache,
     cargo::{self, Programs},
     homeserver::{Homeserver, Limits, SERVER_NAME, Synapse},
@@ -36,6 +37,9 @@ const AGENT_START_LIMIT: Duration = Duration::from_secs(120);
 /// How the agent's line begins that says it is at work.
 const READY: &str = "ready:";
 
+/// Where the appservice listens, or the first free port after it.
+const FIRST_PUSH_PORT: u16 = 8092;
+
 const AGENT: &str = "waybread";
 const PERSON: &str = "alice";
 
@@ -51,6 +55,9 @@ pub struct Options {
     /// Print the agent's messages as the events that they are, too.
     #[arg(long)]
     raw: bool,
+    /// Three agents under one registration of the homeserver, instead of one with an account.
+    #[arg(long)]
+    appservice: bool,
     /// Forget the earlier demo: new homeserver, new accounts, new room.
     #[arg(long)]
     fresh: bool,
@@ -59,7 +66,7 @@ pub struct Options {
 /// Runs the demo to the end of the chat.
 pub fn run(options: Options) -> Result<ExitCode> {
     let Tools { python, cache } = Tools::find()?;
-    let folder = Folder::open(options.fresh)?;
+    let folder = Folder::open(if options.appservice { "demo-appservice" } else { "demo" }, options.fresh)?;
     let synapse = Synapse::install(&cache, &python, Step::begin)?;
     let programs = {
         let _hold = cache.hold_target()?;
@@ -67,11 +74,14 @@ pub fn run(options: Options) -> Result<ExitCode> {
         cargo::build_programs(&cache)?
     };
     let model = Model::get(options.script, &cache, &python)?;
-    let homeserver = start_homeserver(&synapse, &folder)?;
-    let mut agent = start_agent(&programs, &folder, &homeserver, &model)?;
-    say(invitation(&folder, homeserver.url(), &model)?);
+    let port = folder.port()?;
+    let trio = if options.appservice { Some(register(&programs, &folder, port)?) } else { None };
+    let homeserver = start_homeserver(&synapse, &folder, port, trio.as_ref())?;
+    let mut agent = start_agent(&programs, &folder, &homeserver, &model, trio.as_ref())?;
+    say(invitation(&folder, homeserver.url(), &model, trio.as_ref())?);
     let mut chat = Command::new(&programs.phone);
-    chat.args(chat_arguments(&folder, homeserver.url(), &options.say));
+    let with = user_id(if trio.is_some() { appservices::MAIN } else { AGENT });
+    chat.args(chat_arguments(&folder, homeserver.url(), &with, &options.say));
     if options.raw {
         chat.arg("--raw");
     }
@@ -86,8 +96,8 @@ struct Folder {
 }
 
 impl Folder {
-    fn open(fresh: bool) -> Result<Self> {
-        let root = cargo::workspace().join("target/demo");
+    fn open(name: &str, fresh: bool) -> Result<Self> {
+        let root = cargo::workspace().join("target").join(name);
         fs::create_dir_all(cargo::workspace().join("target"))?;
         let lock = cache::lock(&root.with_added_extension("lock"))?;
         if fresh {
@@ -116,12 +126,26 @@ impl Folder {
     }
 }
 
-fn start_homeserver<'a>(synapse: &'a Synapse, folder: &Folder) -> Result<Homeserver<'a>> {
+/// Three agents, known to the homeserver that will be at this port.
+fn register(programs: &Programs, folder: &Folder, port: u16) -> Result<Trio> {
+    let push = net::first_free(FIRST_PUSH_PORT..FIRST_PUSH_PORT + PORTS)
+        .with_context(|| format!("no free port from {FIRST_PUSH_PORT} on"))?;
+    appservices::trio(&programs.bot, &folder.path("appservice"), &net::local_url(port), push, &user_id(PERSON))
+}
+
+fn start_homeserver<'a>(
+    synapse: &'a Synapse,
+    folder: &Folder,
+    port: u16,
+    trio: Option<&Trio>,
+) -> Result<Homeserver<'a>> {
     let step = Step::begin("Starting the homeserver");
+    let registrations: Vec<_> = trio.map(|trio| trio.registration.clone()).into_iter().collect();
+    let people: &[&str] = if trio.is_some() { &[PERSON] } else { &[AGENT, PERSON] };
     let start = || {
-        let mut homeserver = synapse.start(&folder.path("homeserver"), folder.port()?, Limits::Default)?;
+        let mut homeserver = synapse.start(&folder.path("homeserver"), port, Limits::Default, &registrations)?;
         homeserver.wait_until_ready()?;
-        for user in [AGENT, PERSON] {
+        for user in people {
             homeserver.ensure_user(user, &folder.password_file(user))?;
         }
         Ok(homeserver)
@@ -129,13 +153,23 @@ fn start_homeserver<'a>(synapse: &'a Synapse, folder: &Folder) -> Result<Homeser
     step.finish(start())
 }
 
-fn start_agent(programs: &Programs, folder: &Folder, homeserver: &Homeserver<'_>, model: &Model) -> Result<Process> {
+fn start_agent(
+    programs: &Programs,
+    folder: &Folder,
+    homeserver: &Homeserver<'_>,
+    model: &Model,
+    trio: Option<&Trio>,
+) -> Result<Process> {
     let log = folder.path("agent.log");
     process::clear_log(&log)?;
     let mut command = Command::new(&programs.bot);
-    command.arg("run").arg("--config").arg(cargo::workspace().join("config.toml"));
-    command.envs(agent_environment(folder, homeserver.url())).envs(model.environment());
-    let step = Step::begin("Starting the agent");
+    command.arg("run").arg("--config");
+    match trio {
+        Some(trio) => command.arg(&trio.config),
+        None => command.arg(cargo::workspace().join("config.toml")).envs(agent_environment(folder, homeserver.url())),
+    };
+    command.envs(model.environment());
+    let step = Step::begin(if trio.is_some() { "Starting the agents" } else { "Starting the agent" });
     let mut agent = Process::start("the agent", &command, Output::Log(&log))?;
     let ready = || fs::read_to_string(&log).ok()?.lines().any(|line| line.starts_with(READY)).then_some(());
     step.finish(agent.wait_until(AGENT_START_LIMIT, ready))?;
@@ -152,7 +186,7 @@ fn agent_environment(folder: &Folder, homeserver: &str) -> [Variable; 5] {
     ]
 }
 
-fn chat_arguments(folder: &Folder, homeserver: &str, say: &[String]) -> Vec<OsString> {
+fn chat_arguments(folder: &Folder, homeserver: &str, agent: &str, say: &[String]) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = vec![
         "chat".into(),
         "--homeserver".into(),
@@ -164,7 +198,7 @@ fn chat_arguments(folder: &Folder, homeserver: &str, say: &[String]) -> Vec<OsSt
         "--state-dir".into(),
         phone_folder(folder).into(),
         "--agent".into(),
-        user_id(AGENT).into(),
+        agent.into(),
         // Both ends are this program's.
         "--pair".into(),
     ];
@@ -184,8 +218,10 @@ fn user_id(name: &str) -> String {
 }
 
 /// What the person reads before the chat begins.
-fn invitation(folder: &Folder, homeserver: &str, model: &Model) -> Result<String> {
+fn invitation(folder: &Folder, homeserver: &str, model: &Model, trio: Option<&Trio>) -> Result<String> {
     let password = secret::in_file(&folder.password_file(PERSON))?;
+    let agent = user_id(if trio.is_some() { appservices::MAIN } else { AGENT });
+    let others = if trio.is_some() { others() } else { String::new() };
     Ok(format!(
         "
   Model: {model}
@@ -198,12 +234,24 @@ fn invitation(folder: &Folder, homeserver: &str, model: &Model) -> Result<String
     recovery key  in {recovery_key}
     room          the direct chat with {agent}
   The agent listens to devices that you have signed: when Element asks to verify, use the recovery key.
-",
+{others}",
         model = model.describe(),
         log = folder.path("agent.log").display(),
         recovery_key = recovery_key(folder).display(),
-        agent = user_id(AGENT),
     ))
+}
+
+/// What the person can do besides talking to the main agent.
+fn others() -> String {
+    let [one, other] = appservices::OTHERS.map(user_id);
+    format!(
+        "
+  There are two more agents: start a chat with {one} or {other}.
+  Or make a room with {main} and say there: {main}: !agents
+  and then: {main}: !invite cook
+",
+        main = user_id(appservices::MAIN),
+    )
 }
 
 /// Where the chat keeps the person's recovery key, after its first start.
@@ -238,7 +286,7 @@ mod tests {
     #[test]
     fn the_chat_gets_every_line_to_say_as_one_word() {
         let say = ["What is 2+2?".to_owned(), "-- well?".to_owned()];
-        let arguments = chat_arguments(&folder(), "http://127.0.0.1:8008", &say);
+        let arguments = chat_arguments(&folder(), "http://127.0.0.1:8008", "@waybread:localhost", &say);
         let expected = [
             "chat",
             "--homeserver",

@@ -57,8 +57,9 @@ impl Synapse {
         Ok(Self { venv })
     }
 
-    /// Starts a homeserver with this data folder. It is ready after [`Homeserver::wait_until_ready`].
-    pub fn start(&self, data: &Path, port: u16, limits: Limits) -> Result<Homeserver<'_>> {
+    /// Starts a homeserver with this data folder, which knows the appservices of these registrations. It is ready after
+    /// [`Homeserver::wait_until_ready`].
+    pub fn start(&self, data: &Path, port: u16, limits: Limits, registrations: &[PathBuf]) -> Result<Homeserver<'_>> {
         secret::folder(data)?;
         for file in [REGISTRATION_SECRET, MACAROON_SECRET, FORM_SECRET] {
             secret::in_file(&data.join(file))?;
@@ -66,7 +67,7 @@ impl Synapse {
         self.make_signing_key(&data.join(SIGNING_KEY))?;
         let config = data.join("homeserver.yaml");
         // JSON is YAML, with quoting that is always right.
-        fs::write(&config, format!("{:#}\n", configuration(data, port, limits)))?;
+        fs::write(&config, format!("{:#}\n", configuration(data, port, limits, registrations)))?;
         fs::write(data.join(LOG_CONFIG), format!("{:#}\n", log_configuration()))?;
         let log = data.join("homeserver.log");
         process::clear_log(&log)?;
@@ -133,7 +134,7 @@ const FORM_SECRET: &str = "form-secret";
 const SIGNING_KEY: &str = "signing.key";
 const LOG_CONFIG: &str = "log.yaml";
 
-fn configuration(data: &Path, port: u16, limits: Limits) -> Value {
+fn configuration(data: &Path, port: u16, limits: Limits, registrations: &[PathBuf]) -> Value {
     let mut configuration = json!({
         "server_name": SERVER_NAME,
         "public_baseurl": net::local_url(port),
@@ -156,6 +157,7 @@ fn configuration(data: &Path, port: u16, limits: Limits) -> Value {
         "trusted_key_servers": [],
         "suppress_key_server_warning": true,
         "report_stats": false,
+        "app_service_config_files": registrations,
     });
     if let (Limits::Relaxed, Some(configuration)) = (limits, configuration.as_object_mut()) {
         configuration.extend(relaxed_limits());
@@ -197,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_homeserver_listens_on_loopback_alone_and_talks_to_no_other_server() {
-        let configuration = configuration(Path::new("/data"), 8008, Limits::Default);
+        let configuration = configuration(Path::new("/data"), 8008, Limits::Default, &[]);
         let expected = json!([{
             "port": 8008,
             "bind_addresses": ["127.0.0.1"],
@@ -212,8 +214,8 @@ mod tests {
 
     #[test]
     fn relaxed_limits_are_the_only_difference_between_the_two_kinds() {
-        let default = configuration(Path::new("/data"), 1, Limits::Default);
-        let mut relaxed = configuration(Path::new("/data"), 1, Limits::Relaxed);
+        let default = configuration(Path::new("/data"), 1, Limits::Default, &[]);
+        let mut relaxed = configuration(Path::new("/data"), 1, Limits::Relaxed, &[]);
         if let Some(settings) = relaxed.as_object_mut() {
             settings.retain(|key, _| !key.starts_with("rc_"));
         }

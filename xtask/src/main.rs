@@ -9,7 +9,9 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
+mod appservices;
 mod bench;
+mod browser;
 mod cache;
 mod cargo;
 mod demo;

@@ -1,5 +1,5 @@
 //! `cargo xtask test`: format, clippy, and all tests against two real homeservers, one with Synapse's own
-//! rate limits and one without.
+//! rate limits and one without, and with a real browser where there is one.
 
 use std::{
     ffi::OsString,
@@ -7,9 +7,10 @@ use std::{
     thread,
 };
 
-use anyhow::{Result, anyhow};
+use anyhow::anyhow;
 
 use crate::{
+    browser::Browser,
     cargo,
     homeserver::Synapse,
     process::{self, Output},
@@ -46,9 +47,11 @@ impl Length {
 }
 
 /// Runs every step, and stops at the first that fails. `arguments` are for `cargo test`.
-pub fn run(length: Length, arguments: &[OsString]) -> Result<ExitCode> {
+pub fn run(length: Length, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let Tools { python, cache } = Tools::find()?;
     let _hold = cache.hold_target()?;
+    let browser = Browser::find();
+    untried(&browser);
 
     step("format", &cargo::command(&cache, ["fmt", "--all", "--check"]))?;
     // pip waits for the network while clippy needs the cores.
@@ -62,17 +65,28 @@ pub fn run(length: Length, arguments: &[OsString]) -> Result<ExitCode> {
     say("\n== programs");
     // Cargo builds a program for the tests of its own package alone.
     let programs = cargo::build_programs(&cache)?;
-    let testbed = Testbed::start(&synapse)?;
+    let testbed = Testbed::start(&synapse, &programs.bot)?;
     let mut tests = cargo::command(&cache, ["test", "--workspace"]);
     tests.args(arguments);
     tests.envs(testbed.environment()).env("WAYBREAD_TEST_CRASHES", length.crashes().to_string());
     tests.env("WAYBREAD_TEST_CARDS", length.cards().to_string());
     tests.env("WAYBREAD_TEST_PHONE", programs.phone);
+    if let Ok(browser) = &browser {
+        tests.envs(browser.environment());
+    }
     step("cargo test", &tests)?;
+    untried(&browser);
     Ok(ExitCode::SUCCESS)
 }
 
-fn step(name: &str, command: &Command) -> Result<()> {
+/// Says what the tests do not look at: at the beginning, and again at the end, where it is read.
+fn untried(browser: &Result<Browser, String>) {
+    if let Err(reason) = browser {
+        say(format_args!("\n== NOT TRIED: forms in a real browser: {reason}"));
+    }
+}
+
+fn step(name: &str, command: &Command) -> anyhow::Result<()> {
     say(format_args!("\n== {name}"));
     process::run(name, command, Output::Inherit)
 }

@@ -2,10 +2,13 @@
 //!
 //! `!stop` is no command of this kind: it goes to the conversation's task, which may be busy.
 
+mod agents;
 mod help;
 mod later;
 mod model;
 mod phone;
+mod room;
+mod secrets;
 
 use std::sync::Arc;
 
@@ -26,6 +29,18 @@ pub(super) enum Command<'a> {
     Later(Option<&'a str>),
     /// `!phone`, `!phone here`, `!phone off`.
     Phone(Option<&'a str>),
+    /// `!agents`.
+    Agents,
+    /// `!invite NAME`.
+    Invite(Option<&'a str>),
+    /// `!commands`.
+    Commands,
+    /// `!run NAME`.
+    Run(Option<&'a str>),
+    /// `!secrets`.
+    Secrets,
+    /// `!forget NAME`.
+    Forget(Option<&'a str>),
     /// Something else with `!` before it.
     Unknown(&'a str),
 }
@@ -44,6 +59,12 @@ impl<'a> Command<'a> {
             "model" => Self::Model(some(rest)),
             "later" => Self::Later(some(rest)),
             "phone" => Self::Phone(some(rest)),
+            "agents" => Self::Agents,
+            "invite" => Self::Invite(some(rest)),
+            "commands" => Self::Commands,
+            "run" => Self::Run(some(rest)),
+            "secrets" => Self::Secrets,
+            "forget" => Self::Forget(some(rest)),
             _ => Self::Unknown(name),
         })
     }
@@ -67,8 +88,20 @@ pub(super) async fn answer(
         Command::Model(name) => Some(model::answer(name, shared, key).await),
         Command::Later(words) => Some(later::answer(words, shared, key).await),
         Command::Phone(words) => Some(phone::answer(words, shared, key, event, message).await),
-        Command::Unknown(name) => Some(format!("I don't know `!{name}`. `!help` says what I know.")),
+        Command::Agents if agents::knows_others(shared) => Some(agents::list(shared, key, event).await),
+        Command::Invite(name) if agents::knows_others(shared) => Some(agents::invite(name, shared, key, event).await),
+        Command::Agents => Some(unknown("agents")),
+        Command::Invite(_) => Some(unknown("invite")),
+        Command::Commands => Some(room::list(shared, key, event).await),
+        Command::Run(words) => room::run(words, shared, key, event).await,
+        Command::Secrets => Some(secrets::list(shared, key, event).await),
+        Command::Forget(name) => Some(secrets::forget(name, shared, key, event).await),
+        Command::Unknown(name) => Some(unknown(name)),
     }
+}
+
+fn unknown(name: &str) -> String {
+    format!("I don't know `!{name}`. `!help` says what I know.")
 }
 
 pub(super) use model::chosen;
@@ -88,6 +121,12 @@ mod tests {
             ("!later", Some(Command::Later(None))),
             ("!later delete 3", Some(Command::Later(Some("delete 3")))),
             ("!phone here", Some(Command::Phone(Some("here")))),
+            ("!agents", Some(Command::Agents)),
+            ("!invite Cook", Some(Command::Invite(Some("Cook")))),
+            ("!commands", Some(Command::Commands)),
+            ("!run deploy branch=main", Some(Command::Run(Some("deploy branch=main")))),
+            ("!secrets", Some(Command::Secrets)),
+            ("!forget token", Some(Command::Forget(Some("token")))),
             ("!frobnicate now", Some(Command::Unknown("frobnicate"))),
             ("!", None),
             ("!!", None),

@@ -1,8 +1,13 @@
 //! Lines that begin with `!`.
 
+use matrix_link::AccessList;
+use ruma::{UserId, owned_user_id};
 use serde_json::json;
 
-use crate::testing::{ALICE, DIRECT, GROUP, House, Incoming, scripted};
+use crate::{
+    config::Colleague,
+    testing::{ALICE, BOB, DIRECT, GROUP, House, Incoming, scripted},
+};
 
 #[tokio::test(start_paused = true)]
 async fn each_command_answers_with_a_notice_and_is_no_part_of_the_conversation() {
@@ -71,4 +76,34 @@ async fn an_exclamation_is_no_command() {
     let house = House::new(json!({"steps": [{"say": "Indeed."}]})).await;
     house.ask(ALICE, DIRECT, "!!").await;
     assert_eq!(house.room(DIRECT), ["Indeed."]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_main_agent_lists_and_invites_those_whom_the_person_may_talk_to() {
+    let colleague = |name: &str, allow: &str| Colleague {
+        user: UserId::parse(format!("@waybread-{name}:example.org")).unwrap(),
+        name: format!("The {name}"),
+        short_name: name.to_owned(),
+        allow: AccessList::parse([allow]).unwrap(),
+    };
+    let house = House::with(json!({"steps": []}), |setup| {
+        setup.config.colleagues = vec![colleague("cook", "*:example.org"), colleague("guide", BOB)];
+    })
+    .await;
+    for command in ["!agents", "!invite", "!invite The Cook", "!invite guide", "!invite @waybread-cook:example.org"] {
+        house.receive(Incoming::message(ALICE, GROUP, &format!("Waybread: {command}")).mention()).await;
+    }
+    house.say(ALICE, DIRECT, "!invite cook").await;
+    house.say(ALICE, DIRECT, "!help").await;
+    let said: Vec<_> = [GROUP, DIRECT].iter().flat_map(|room| house.room(room)).collect();
+    insta::assert_snapshot!("other_agents", said.join("\n---\n"));
+    let cook = owned_user_id!("@waybread-cook:example.org");
+    assert_eq!(house.server.acts(), [(); 2].map(|()| format!("!group:example.org invites {cook}")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_without_others_does_not_know_them() {
+    let house = House::new(json!({"steps": []})).await;
+    house.say(ALICE, DIRECT, "!invite cook").await;
+    assert_eq!(house.room(DIRECT), ["notice: I don't know `!invite`. `!help` says what I know."]);
 }

@@ -1,5 +1,8 @@
 //! Many who write at once, bots among them.
 
+use std::{collections::BTreeSet, sync::Arc};
+
+use ruma::owned_user_id;
 use serde_json::json;
 
 use crate::testing::{ALICE, BOB, DIRECT, GROUP, House, Incoming, ROBOT};
@@ -65,4 +68,22 @@ async fn many_events_in_one_batch_are_taken_in_order() {
     assert_eq!(house.room(GROUP), ["All of them."]);
     let shown = house.shown(0);
     assert!(shown.contains("[300] bob:\n<<data TAG>>\nLine 300.\n<<end TAG>>\n[301] alice: How many?\n"), "{shown}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn agents_of_one_appservice_are_bots_to_each_other_and_mention_each_other_by_their_ids() {
+    let script = json!({"steps": [], "otherwise": {"say": "@robot-two:example.org, what do you say?"}});
+    let house = House::with(script, |setup| {
+        setup.config.access.agents = Arc::new(BTreeSet::from([owned_user_id!("@robot-two:example.org")]));
+    })
+    .await;
+    for _ in 0..4 {
+        house.receive(Incoming::message("@robot-two:example.org", GROUP, "And you?").mention()).await;
+        house.quiet().await;
+    }
+    assert_eq!(house.requests(), 3);
+    house.receive(Incoming::message(ALICE, GROUP, "Ask the other one!").mention()).await;
+    house.quiet().await;
+    let said = house.server.contents().pop().unwrap();
+    assert_eq!(said["m.mentions"]["user_ids"], json!([ALICE, "@robot-two:example.org"]));
 }

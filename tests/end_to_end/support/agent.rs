@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::mpsc,
     time::Duration,
@@ -20,7 +20,9 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 /// What an agent is started with; can be started again with the same state.
 pub struct AgentSetup {
     pub account: Account,
-    folder: TempDir,
+    folder: PathBuf,
+    /// Where the folder is the test's own.
+    _scratch: Option<TempDir>,
     environment: Vec<(String, String)>,
 }
 
@@ -32,15 +34,25 @@ pub struct Agent {
 
 impl AgentSetup {
     pub async fn new(homeserver: &Homeserver, model: &ModelServer) -> Self {
-        let account = homeserver.account("waybread").await;
         let folder = tempfile::tempdir().unwrap();
-        let mut setup = Self { account: account.clone(), folder, environment: Vec::new() };
-        let state = setup.folder.path().join("state");
+        let account = homeserver.account("waybread").await;
+        let mut setup = Self::in_folder(account.clone(), folder.path().to_owned(), model);
+        setup._scratch = Some(folder);
         for (name, value) in [
             ("MATRIX_HOMESERVER", homeserver.url.as_str()),
             ("MATRIX_USER", account.user.as_str()),
             ("MATRIX_PASSWORD", &account.password),
-            ("MATRIX_STATE_DIR", &state.display().to_string()),
+        ] {
+            setup.set(name, value);
+        }
+        setup
+    }
+
+    /// With what the folder's configuration says.
+    pub fn in_folder(account: Account, folder: PathBuf, model: &ModelServer) -> Self {
+        let mut setup = Self { account, folder, _scratch: None, environment: Vec::new() };
+        for (name, value) in [
+            ("MATRIX_STATE_DIR", setup.state().display().to_string().as_str()),
             ("MODEL_URL", &model.url()),
             ("MODEL_NAME", "scripted"),
             ("MODEL_TOOL_CALLS", "native"),
@@ -57,13 +69,23 @@ impl AgentSetup {
         self.environment.push((format!("WAYBREAD_{name}"), value.to_owned()));
     }
 
+    /// Writes the configuration's file; the environment wins over it.
+    pub fn configure(&self, text: &str) {
+        fs::write(self.folder.join("config.toml"), text).unwrap();
+    }
+
     pub fn user(&self) -> &OwnedUserId {
         &self.account.user
     }
 
+    /// Where its configuration is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The files that the agent keeps.
     pub fn state(&self) -> PathBuf {
-        self.folder.path().join("state")
+        self.folder.join("state")
     }
 
     /// Starts it and waits until it is ready.
@@ -73,7 +95,7 @@ impl AgentSetup {
 
     /// The same with options of `run`.
     pub async fn start_with(&self, options: &[&str]) -> Agent {
-        let log = self.folder.path().join("log");
+        let log = self.folder.join("log");
         let mut process = self.command("run", options).spawn().unwrap();
         let (ready, is_ready) = mpsc::channel();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
@@ -106,7 +128,7 @@ impl AgentSetup {
 
     /// The last line that it has written.
     pub fn last_word(&self) -> String {
-        let log = fs::read_to_string(self.folder.path().join("log")).unwrap();
+        let log = fs::read_to_string(self.folder.join("log")).unwrap();
         log.lines().last().unwrap_or_default().to_owned()
     }
 
@@ -117,12 +139,12 @@ impl AgentSetup {
 
     /// The program, with this set-up.
     pub fn command(&self, name: &str, options: &[&str]) -> Command {
-        let log = self.folder.path().join("log");
+        let log = self.folder.join("log");
         let mut command = Command::new(env!("CARGO_BIN_EXE_waybread"));
         command
             .arg(name)
             .args(options)
-            .current_dir(self.folder.path())
+            .current_dir(&self.folder)
             .envs(self.environment.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -147,6 +169,16 @@ impl Agent {
             }
         });
         waited.await.unwrap_or_else(|_| panic!("no line with {text}"))
+    }
+
+    /// Waits until the log has so many lines with this.
+    pub async fn logs_often(&self, text: &str, count: usize) {
+        let waited = tokio::time::timeout(READY_WITHIN, async {
+            while self.log().matches(text).count() < count {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        });
+        waited.await.unwrap_or_else(|_| panic!("fewer than {count} lines with {text}"));
     }
 
     /// Waits until it has ended by itself, with an error.

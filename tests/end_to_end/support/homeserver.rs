@@ -1,9 +1,12 @@
 //! The homeservers that `cargo xtask test` has started.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicU32, Ordering},
+};
 
 use hmac::{Hmac, Mac};
-use ruma::{OwnedEventId, OwnedUserId, UserId};
+use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId, UserId};
 use serde_json::{Value, json};
 use sha1::Sha1;
 
@@ -11,6 +14,8 @@ use sha1::Sha1;
 pub struct Homeserver {
     pub url: String,
     http: reqwest::Client,
+    /// The variable that names the folder of its appservices.
+    appservices: &'static str,
 }
 
 /// An account that was made for a test.
@@ -34,18 +39,22 @@ fn from_environment(name: &str) -> String {
 impl Homeserver {
     /// One that does not limit anybody.
     pub fn relaxed() -> Self {
-        Self { url: from_environment("WAYBREAD_TEST_HOMESERVER"), http: reqwest::Client::new() }
+        Self {
+            url: from_environment("WAYBREAD_TEST_HOMESERVER"),
+            http: reqwest::Client::new(),
+            appservices: "WAYBREAD_TEST_APPSERVICES",
+        }
     }
 
     /// One with Synapse's own limits.
     pub fn default_limits() -> Self {
         let url = from_environment("WAYBREAD_TEST_HOMESERVER_DEFAULT_LIMITS");
-        Self { url, http: reqwest::Client::new() }
+        Self { url, http: reqwest::Client::new(), appservices: "WAYBREAD_TEST_APPSERVICES_DEFAULT_LIMITS" }
     }
 
     /// The same homeserver at another address.
     pub fn at(&self, url: String) -> Self {
-        Self { url, http: self.http.clone() }
+        Self { url, http: self.http.clone(), appservices: self.appservices }
     }
 
     /// Makes an account whose name begins with `name`.
@@ -56,6 +65,13 @@ impl Homeserver {
     /// Makes an account that may administer the homeserver.
     pub async fn admin(&self) -> Account {
         self.register("admin", Role::Admin).await
+    }
+
+    /// Sets the name that others see of an account.
+    pub async fn is_called(&self, account: &Account, name: &str) {
+        let url = format!("{}/_matrix/client/v3/profile/{}/displayname", self.url, account.user);
+        let request = self.http.put(url).bearer_auth(&account.token).json(&json!({ "displayname": name }));
+        request.send().await.unwrap().error_for_status().unwrap();
     }
 
     /// Takes all limits from a user (every kind that Synapse has but logins), or gives them back.
@@ -118,6 +134,77 @@ impl Homeserver {
             }
         });
         waited.await.expect("keys were not backed up");
+    }
+
+    /// The folder of an appservice that it knows, and that no other test has.
+    pub fn appservice(&self) -> PathBuf {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed).to_string();
+        let folder = PathBuf::from(from_environment(self.appservices)).join(number);
+        assert!(folder.exists(), "more tests want an appservice than there are");
+        folder
+    }
+
+    /// The folder of the appservice that it knows without device management. One test has it.
+    pub fn appservice_that_logs_in(&self) -> PathBuf {
+        PathBuf::from(from_environment(self.appservices)).join("logs-in")
+    }
+
+    /// What it answers to an account.
+    pub async fn get(&self, path: &str, account: &Account) -> Value {
+        serde_json::from_slice(&self.bytes(path, account).await).unwrap()
+    }
+
+    /// The same, whatever it is.
+    pub async fn bytes(&self, path: &str, account: &Account) -> Vec<u8> {
+        let request = self.http.get(format!("{}{path}", self.url)).bearer_auth(&account.token);
+        request.send().await.unwrap().error_for_status().unwrap().bytes().await.unwrap().to_vec()
+    }
+
+    /// A direct room without encryption.
+    pub async fn plain_direct_room(&self, creator: &Account, with: &UserId) -> OwnedRoomId {
+        self.room(creator, json!({"preset": "trusted_private_chat", "is_direct": true, "invite": [with]})).await
+    }
+
+    /// A room without encryption that is not direct.
+    pub async fn plain_group_room(&self, creator: &Account, with: &UserId) -> OwnedRoomId {
+        self.room(creator, json!({"preset": "private_chat", "invite": [with]})).await
+    }
+
+    async fn room(&self, creator: &Account, body: Value) -> OwnedRoomId {
+        let url = format!("{}/_matrix/client/v3/createRoom", self.url);
+        let made: Value =
+            self.http.post(url).bearer_auth(&creator.token).json(&body).send().await.unwrap().json().await.unwrap();
+        made["room_id"].as_str().unwrap_or_else(|| panic!("{made}")).try_into().unwrap()
+    }
+
+    /// Turns encryption on in a room.
+    pub async fn encrypt(&self, room: &str, by: &Account) {
+        let room = room.replace('!', "%21").replace(':', "%3A");
+        let url = format!("{}/_matrix/client/v3/rooms/{room}/state/m.room.encryption/", self.url);
+        let body = json!({"algorithm": "m.megolm.v1.aes-sha2"});
+        self.http.put(url).bearer_auth(&by.token).json(&body).send().await.unwrap().error_for_status().unwrap();
+    }
+
+    /// Every event and all state of every room on the homeserver, as it stores them.
+    pub async fn everything(&self, admin: &Account) -> Vec<Value> {
+        let get = async |path: String| -> Value {
+            let url = format!("{}/_synapse/admin/v1/{path}", self.url);
+            self.http.get(url).bearer_auth(&admin.token).send().await.unwrap().json().await.unwrap()
+        };
+        let (mut all, mut from) = (Vec::new(), 0);
+        loop {
+            let page = get(format!("rooms?limit=100&from={from}")).await;
+            for room in page["rooms"].as_array().unwrap_or_else(|| panic!("{page}")) {
+                let room = room["room_id"].as_str().unwrap().replace('!', "%21").replace(':', "%3A");
+                all.push(get(format!("rooms/{room}/state")).await);
+                all.push(get(format!("rooms/{room}/messages?dir=b&limit=1000")).await);
+            }
+            match page["next_batch"].as_u64() {
+                Some(next) => from = next,
+                None => return all,
+            }
+        }
     }
 
     /// Ends all sessions of an account.

@@ -93,6 +93,11 @@ impl ModelServer {
         self.state.lock().unwrap().asked_at.clone()
     }
 
+    /// Each request so far, whole.
+    pub fn requests(&self) -> Vec<String> {
+        self.state.lock().unwrap().requests.iter().map(Value::to_string).collect()
+    }
+
     /// The `messages` of each request so far, as one text each.
     pub fn shown(&self) -> Vec<String> {
         self.state.lock().unwrap().requests.iter().map(|request| request["messages"].to_string()).collect()

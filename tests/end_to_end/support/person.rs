@@ -9,8 +9,9 @@ use std::{
 
 use async_trait::async_trait;
 use matrix_link::{
-    AccessList, Account as LinkAccount, Batch, Comparison, Confirm, Credentials, Event, EventKind, Link, Message,
-    NewRoom, Outgoing, Payload, Rooms, Sender, Sink, SinkError, SyncLimits, Trust, Undecrypted, Verifier, VerifyError,
+    AccessList, Account as LinkAccount, ActError, Batch, Comparison, Confirm, Credentials, Event, EventKind, Link,
+    Message, NewRoom, Outgoing, Payload, Rooms, Sender, Sink, SinkError, SyncLimits, Trust, Undecrypted, Verifier,
+    VerifyError,
 };
 use ruma::{EventId, OwnedDeviceId, OwnedEventId, OwnedRoomId, OwnedUserId, RoomId, TransactionId, UserId};
 use secrecy::SecretString;
@@ -176,6 +177,21 @@ impl Person {
         self.link.create_room(NewRoom::Direct(agent.to_owned())).await.unwrap()
     }
 
+    /// Invites into a room that is there.
+    pub async fn invite_into(&self, room: &RoomId, user: &UserId) {
+        self.link.invite(room, user).await.unwrap();
+    }
+
+    /// Waits until the person's client knows that a room is encrypted.
+    pub async fn until_encrypted(&self, room: &RoomId) {
+        let waited = timeout(WAIT, async {
+            while self.link.knows_as_plain(room) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        });
+        waited.await.expect("the room does not become encrypted");
+    }
+
     /// Waits until a user is in the room.
     pub async fn joined(&self, room: &RoomId, user: &UserId) {
         self.member(room, user, matrix_link::Membership::Joined).await;
@@ -261,6 +277,55 @@ impl Person {
         self.link.send(&outgoing).await.unwrap()
     }
 
+    /// Sets state of a room, if the homeserver lets her.
+    pub async fn sets(&self, room: &RoomId, event_type: &str, content: Value) -> Result<(), ActError> {
+        self.link.set_state(room, event_type, "", content).await.map(|_| ())
+    }
+
+    /// A room's state as she sees it.
+    pub async fn state(&self, room: &RoomId, event_type: &str, key: &str) -> Option<Value> {
+        self.link.state_event(room, event_type, key).await.map(|event| event.content)
+    }
+
+    /// Waits until a room's state is so.
+    pub async fn until_state(
+        &self,
+        room: &RoomId,
+        event_type: &str,
+        key: &str,
+        is_so: impl Fn(&Value) -> bool,
+    ) -> Value {
+        let waited = timeout(WAIT, async {
+            loop {
+                if let Some(content) = self.state(room, event_type, key).await
+                    && is_so(&content)
+                {
+                    return content;
+                }
+                sleep(Duration::from_millis(100)).await;
+            }
+        });
+        waited.await.unwrap_or_else(|_| panic!("the state {event_type} is never so"))
+    }
+
+    /// Waits until somebody has written a message with this in any room, and gives the room and the text.
+    pub async fn finds(&self, sender: &UserId, text: &str) -> (OwnedRoomId, String) {
+        self.wait(&format!("a message with {text}"), |seen| {
+            seen.iter().rev().filter(|event| event.sender == sender).find_map(|event| match &event.kind {
+                EventKind::Message(message) if message.body.contains(text) => {
+                    Some((event.room.clone(), message.body.clone()))
+                }
+                _ => None,
+            })
+        })
+        .await
+    }
+
+    /// All that she has seen, decrypted.
+    pub fn everything(&self) -> String {
+        format!("{:?}", self.seen.borrow())
+    }
+
     /// The messages of `sender` in a room as they stand now, oldest first.
     pub fn messages(&self, room: &RoomId, sender: &UserId) -> Vec<Seen> {
         messages(&self.seen.borrow(), room, sender)
@@ -342,6 +407,7 @@ async fn open(homeserver: &Homeserver, account: &Account, state: &TempDir, trust
         state_dir: state.path().to_owned(),
         trust,
         access: AccessList::parse(["*:localhost"]).unwrap(),
+        host: None,
         limits: SyncLimits::default(),
     };
     Link::open(account, None).await.unwrap()
